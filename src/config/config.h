@@ -1,0 +1,57 @@
+// The configuration of the plain-Parquet job: TOML file, environment, flags above both (R044,
+// R048). Unknown keys and values out of range are errors that name the key and the allowed range.
+// All problems are collected and reported together (R043). docs/CONFIGURATION.md lists every key.
+#ifndef LITHIFY_CONFIG_CONFIG_H_
+#define LITHIFY_CONFIG_CONFIG_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hive.h"
+#include "base/result.h"
+#include "plan/hive_plan.h"
+#include "rewrite/group_runner.h"
+
+namespace lithify::config {
+
+struct HiveConfig {
+  std::string preset = "ourios";     // "ourios" or "none" (then [[series]] is required).
+  std::vector<SeriesLayout> series;  // Resolved.
+  std::string audit_series;
+  plan::HiveOptions options;
+  rewrite::OutputShape shape;
+  rewrite::Verify verify = rewrite::Verify::kSample;
+  Duration interval = std::chrono::seconds(300);  // --watch.
+  int jobs = 0;                                   // 0: all cores.
+  int partitions_at_once = 0;                     // 0: half of the jobs, at least one (Q5).
+  int64_t memory_bytes = kGiB;
+  int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
+  bool low_priority = true;               // nice, and idle I/O class where allowed.
+  std::string audit_log_path;             // Empty: <root>/_lithify/audit.jsonl.
+};
+
+// One override from the command line: dotted key and text value ("compaction.min_files", "8").
+struct Override {
+  std::string key;
+  std::string value;
+  std::string source;  // "--min-files" or "LITHIFY_COMPACTION__MIN_FILES"; for messages.
+};
+
+// `toml` may be empty; `file_name` is for messages. `getenv` gives a variable's value or nullopt.
+// Environment names are LITHIFY_ + SECTION__FIELD in upper case. ${NAME} in a string value of the
+// file is replaced by that variable (R034); an unset one is an error that names it.
+Result<HiveConfig> LoadHiveConfig(
+    std::string_view toml, std::string_view file_name,
+    const std::vector<std::pair<std::string, std::string>>& environment,
+    const std::vector<Override>& flags);
+
+// The effective configuration as TOML, every key with its value (`lithify config`).
+std::string DumpHiveConfig(const HiveConfig& config);
+
+}  // namespace lithify::config
+
+#endif  // LITHIFY_CONFIG_CONFIG_H_

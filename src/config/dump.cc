@@ -1,0 +1,64 @@
+#include <string>
+
+#include "config/config.h"
+#include "config/fields.h"
+
+namespace lithify::config {
+namespace {
+
+std::string_view RoleKeyName(ColumnRole role) {
+  switch (role) {
+    case ColumnRole::kTenant: return "tenant";
+    case ColumnRole::kYear: return "year";
+    case ColumnRole::kMonth: return "month";
+    case ColumnRole::kDay: return "day";
+    case ColumnRole::kHour: return "hour";
+    case ColumnRole::kDate: return "date";
+    case ColumnRole::kOther: return "";
+  }
+  return "";
+}
+
+std::string DumpSeries(const SeriesLayout& layout) {
+  std::string out = "\n[[series]]\n";
+  const auto line = [&](std::string_view key, const std::string& value) {
+    out.append(key).append(" = ").append(value).append("\n");
+  };
+  line("name", TomlText(layout.name));
+  line("prefix", TomlText(layout.prefix));
+  std::vector<std::string> names;
+  for (const PartitionColumn& column : layout.columns) names.push_back(column.name);
+  line("partition_columns", TomlList(names));
+  // Every role is written, the absent ones as "": a default by name must not give them back.
+  for (const ColumnRole role : {ColumnRole::kTenant, ColumnRole::kYear, ColumnRole::kMonth,
+                                ColumnRole::kDay, ColumnRole::kHour, ColumnRole::kDate}) {
+    std::string name;
+    for (const PartitionColumn& column : layout.columns) {
+      if (column.role == role) name = column.name;
+    }
+    line(RoleKeyName(role), TomlText(name));
+  }
+  line("check_tenant_column", TomlText(layout.tenant_row_column));
+  line("check_time_columns", TomlList(layout.time_row_columns));
+  return out;
+}
+
+}  // namespace
+
+std::string DumpHiveConfig(const HiveConfig& config) {
+  std::string out;
+  std::string_view section;
+  for (const Field& field : Fields()) {
+    const size_t dot = field.key.find('.');
+    if (field.key.substr(0, dot) != section) {
+      section = field.key.substr(0, dot);
+      if (!out.empty()) out += "\n";
+      out.append("[").append(section).append("]\n");
+    }
+    out.append(field.key.substr(dot + 1)).append(" = ").append(field.dump(config)).append("\n");
+  }
+  for (const SeriesLayout& layout : config.series) out += DumpSeries(layout);
+  return out;
+}
+
+}  // namespace lithify::config

@@ -1,0 +1,394 @@
+#include "config/fields.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include "base/text.h"
+
+namespace lithify::config {
+namespace {
+
+using rewrite::Verify;
+using std::chrono::days;
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr int64_t kTiB = 1024 * kGiB;
+
+std::string Written(const Raw& raw) {
+  struct Print {
+    std::string operator()(int64_t n) const { return std::to_string(n); }
+    std::string operator()(double n) const { return std::to_string(n); }
+    std::string operator()(bool b) const { return b ? "true" : "false"; }
+    std::string operator()(const std::string& text) const { return "\"" + text + "\""; }
+    std::string operator()(const std::vector<std::string>& items) const { return TomlList(items); }
+  };
+  return std::visit(Print{}, raw.value);
+}
+
+std::unexpected<Error> Wrong(const Raw& raw, std::string_view wanted) {
+  return Fail(Code::kInvalid, Written(raw) + " is not allowed; it must be " + std::string(wanted));
+}
+
+std::string BytesText(int64_t bytes) {
+  for (const auto& [unit, name] : {std::pair{kTiB, "TiB"}, std::pair{kGiB, "GiB"},
+                                   std::pair{kMiB, "MiB"}, std::pair{kKiB, "KiB"}}) {
+    if (bytes != 0 && bytes % unit == 0) return std::to_string(bytes / unit) + name;
+  }
+  return std::to_string(bytes);
+}
+
+std::string DurationText(Duration d) {
+  const int64_t millis = std::chrono::duration_cast<std::chrono::milliseconds>(d).count();
+  for (const auto& [unit, name] :
+       {std::pair{int64_t{86'400'000}, "d"}, std::pair{int64_t{3'600'000}, "h"},
+        std::pair{int64_t{60'000}, "min"}, std::pair{int64_t{1000}, "s"}}) {
+    if (millis != 0 && millis % unit == 0) return std::to_string(millis / unit) + name;
+  }
+  return millis == 0 ? "0s" : std::to_string(millis) + "ms";
+}
+
+template <typename T>
+std::optional<T> ParseWhole(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The wrong kind gives nullopt; the caller says what it wants.
+std::optional<int64_t> ReadInteger(const Raw& raw) {
+  if (const auto* n = std::get_if<int64_t>(&raw.value)) return *n;
+  const auto* text = std::get_if<std::string>(&raw.value);
+  if (text == nullptr || raw.typed) return std::nullopt;
+  return ParseWhole<int64_t>(*text);
+}
+
+std::optional<double> ReadNumber(const Raw& raw) {
+  if (const auto* n = std::get_if<int64_t>(&raw.value)) return static_cast<double>(*n);
+  if (const auto* n = std::get_if<double>(&raw.value)) return *n;
+  const auto* text = std::get_if<std::string>(&raw.value);
+  if (text == nullptr || raw.typed) return std::nullopt;
+  return ParseWhole<double>(*text);
+}
+
+std::optional<bool> ReadBool(const Raw& raw) {
+  if (const auto* b = std::get_if<bool>(&raw.value)) return *b;
+  const auto* text = std::get_if<std::string>(&raw.value);
+  if (text == nullptr || raw.typed) return std::nullopt;
+  if (*text == "true" || *text == "1" || *text == "yes") return true;
+  if (*text == "false" || *text == "0" || *text == "no") return false;
+  return std::nullopt;
+}
+
+std::optional<int64_t> ReadBytes(const Raw& raw) {
+  if (const auto* n = std::get_if<int64_t>(&raw.value)) return *n;
+  const auto* text = std::get_if<std::string>(&raw.value);
+  if (text == nullptr) return std::nullopt;
+  const auto parsed = ParseBytes(*text);
+  return parsed ? std::optional(*parsed) : std::nullopt;
+}
+
+std::optional<Duration> ReadDuration(const Raw& raw) {
+  if (const auto* n = std::get_if<int64_t>(&raw.value)) {
+    constexpr int64_t kMax = std::chrono::duration_cast<seconds>(Duration::max()).count();
+    if (*n < 0 || *n > kMax) return std::nullopt;
+    return seconds(*n);
+  }
+  const auto* text = std::get_if<std::string>(&raw.value);
+  if (text == nullptr) return std::nullopt;
+  const auto parsed = ParseDuration(*text);
+  return parsed ? std::optional(*parsed) : std::nullopt;
+}
+
+// `at` gives the member's address; called with a const config for dumps.
+template <typename At>
+Field CountField(std::string_view key, int64_t low, int64_t high, At at) {
+  const std::string wanted = "a whole number from " + FormatCount(low) + " to " + FormatCount(high);
+  return {key,
+          [=](HiveConfig& c, const Raw& raw) -> Status {
+            const auto n = ReadInteger(raw);
+            if (!n || *n < low || *n > high) return Wrong(raw, wanted);
+            using Target = std::remove_reference_t<decltype(at(c))>;
+            at(c) = static_cast<Target>(*n);
+            return {};
+          },
+          [=](const HiveConfig& c) { return std::to_string(at(c)); }};
+}
+
+template <typename At>
+Field BytesField(std::string_view key, int64_t low, int64_t high, bool zero, At at) {
+  const std::string wanted = "a size from " + BytesText(low) + " to " + BytesText(high) +
+                             (zero ? ", or 0 for none" : "") + ", like 4096 or \"128MiB\"";
+  return {key,
+          [=](HiveConfig& c, const Raw& raw) -> Status {
+            const auto n = ReadBytes(raw);
+            if (!n || ((*n < low || *n > high) && !(zero && *n == 0))) return Wrong(raw, wanted);
+            at(c) = *n;
+            return {};
+          },
+          [=](const HiveConfig& c) {
+            const std::string text = BytesText(at(c));
+            return text.back() == 'B' ? TomlText(text) : text;
+          }};
+}
+
+template <typename At>
+Field DurationField(std::string_view key, Duration low, Duration high, bool zero, At at) {
+  const std::string wanted = "a duration from " + DurationText(low) + " to " + DurationText(high) +
+                             (zero ? ", or 0 for none" : "") + ", as seconds or like \"15min\"";
+  return {key,
+          [=](HiveConfig& c, const Raw& raw) -> Status {
+            const auto d = ReadDuration(raw);
+            const bool none = zero && d && *d == Duration::zero();
+            if (!d || ((*d < low || *d > high) && !none)) return Wrong(raw, wanted);
+            at(c) = *d;
+            return {};
+          },
+          [=](const HiveConfig& c) { return TomlText(DurationText(at(c))); }};
+}
+
+template <typename At>
+Field TextField(std::string_view key, At at) {
+  return {key,
+          [=](HiveConfig& c, const Raw& raw) -> Status {
+            LITHIFY_TRY_ASSIGN(at(c), ReadText(raw));
+            return {};
+          },
+          [=](const HiveConfig& c) { return TomlText(at(c)); }};
+}
+
+template <typename At>
+Field ListField(std::string_view key, At at) {
+  return {key,
+          [=](HiveConfig& c, const Raw& raw) -> Status {
+            LITHIFY_TRY_ASSIGN(at(c), ReadList(raw));
+            return {};
+          },
+          [=](const HiveConfig& c) { return TomlList(at(c)); }};
+}
+
+template <typename At>
+Field ChoiceField(std::string_view key, std::vector<std::string_view> choices, At at) {
+  std::string wanted = "one of ";
+  for (const std::string_view choice : choices) {
+    wanted += (wanted.back() == ' ' ? "\"" : ", \"") + std::string(choice) + "\"";
+  }
+  return {key,
+          [=](HiveConfig& c, const Raw& raw) -> Status {
+            const auto* text = std::get_if<std::string>(&raw.value);
+            if (text == nullptr || std::ranges::find(choices, *text) == choices.end()) {
+              return Wrong(raw, wanted);
+            }
+            at(c) = *text;
+            return {};
+          },
+          [=](const HiveConfig& c) { return TomlText(at(c)); }};
+}
+
+constexpr std::array kVerifyNames = {std::pair{Verify::kCounts, std::string_view("counts")},
+                                     std::pair{Verify::kSample, std::string_view("sample")},
+                                     std::pair{Verify::kFull, std::string_view("full")}};
+
+Field VerifyField() {
+  return {"compaction.verify",
+          [](HiveConfig& c, const Raw& raw) -> Status {
+            const auto* text = std::get_if<std::string>(&raw.value);
+            for (const auto& [value, name] : kVerifyNames) {
+              if (text == nullptr || *text != name) continue;
+              c.verify = value;
+              return {};
+            }
+            return Wrong(raw, "one of \"counts\", \"sample\", \"full\"");
+          },
+          [](const HiveConfig& c) {
+            for (const auto& [value, name] : kVerifyNames) {
+              if (value == c.verify) return TomlText(name);
+            }
+            return TomlText("");
+          }};
+}
+
+Field GrowthField() {
+  return {"output.growth_max",
+          [](HiveConfig& c, const Raw& raw) -> Status {
+            const auto n = ReadNumber(raw);
+            if (!n || !std::isfinite(*n) || ((*n < 1.0 || *n > 100.0) && *n != 0.0)) {
+              return Wrong(raw, "a number from 1.0 to 100.0, or 0 for no bound");
+            }
+            c.shape.growth_max = *n;
+            return {};
+          },
+          [](const HiveConfig& c) {
+            std::array<char, 32> text;
+            const auto end =
+                std::to_chars(text.data(), text.data() + text.size(), c.shape.growth_max).ptr;
+            std::string out(text.data(), end);
+            return out.find_first_of(".e") == out.npos ? out + ".0" : out;
+          }};
+}
+
+Field LowPriorityField() {
+  return {"limits.low_priority",
+          [](HiveConfig& c, const Raw& raw) -> Status {
+            const auto b = ReadBool(raw);
+            if (!b) return Wrong(raw, "true or false");
+            c.low_priority = *b;
+            return {};
+          },
+          [](const HiveConfig& c) { return std::string(c.low_priority ? "true" : "false"); }};
+}
+
+// The member that a key sets, of a const or a mutable HiveConfig.
+#define AT(member) [](auto& c) -> auto& { return c.member; }
+
+std::vector<Field> CompactionFields() {
+  return {
+      DurationField("compaction.interval", seconds(1), days(7), false, AT(interval)),
+      DurationField("compaction.grace", seconds(0), days(30), false, AT(options.grace)),
+      CountField("compaction.min_files", 1, 1'000'000, AT(options.min_files)),
+      BytesField("compaction.small_file_bytes", 1, kTiB, false, AT(options.small_file_bytes)),
+      BytesField("compaction.target_file_bytes", 1, kTiB, false, AT(options.target_file_bytes)),
+      BytesField("compaction.file_bytes_min", 1, kTiB, false, AT(options.file_bytes_min)),
+      BytesField("compaction.file_bytes_max", 1, kTiB, false, AT(options.file_bytes_max)),
+      DurationField("compaction.gc_grace", minutes(1), days(365), false, AT(options.gc_grace)),
+      DurationField("compaction.retention", days(1), days(36500), true, AT(options.retention)),
+      VerifyField(),
+      TextField("compaction.audit_series", AT(audit_series)),
+  };
+}
+
+std::vector<Field> OutputFields() {
+  return {
+      ChoiceField("output.codec", {"zstd", "snappy", "lz4_raw", "gzip", "none"}, AT(shape.codec)),
+      CountField("output.codec_level", 1, 22, AT(shape.codec_level)),
+      BytesField("output.row_group_bytes", 64 * kKiB, 8 * kGiB, false, AT(shape.row_group_bytes)),
+      CountField("output.row_group_rows", 100, 100'000'000, AT(shape.row_group_rows)),
+      BytesField("output.page_bytes", 4 * kKiB, 64 * kMiB, false, AT(shape.page_bytes)),
+      ListField("output.plain_columns", AT(shape.plain_columns)),
+      ListField("output.bloom_columns", AT(shape.bloom_columns)),
+      GrowthField(),
+  };
+}
+
+std::vector<Field> LimitFields() {
+  return {
+      CountField("limits.jobs", 0, 1024, AT(jobs)),
+      CountField("limits.partitions_at_once", 0, 1024, AT(partitions_at_once)),
+      BytesField("limits.memory", 64 * kMiB, 16 * kTiB, false, AT(memory_bytes)),
+      BytesField("limits.io_limit", 64 * kKiB, kTiB, true, AT(io_limit_bytes_per_second)),
+      LowPriorityField(),
+  };
+}
+std::vector<Field> AllFields() {
+  std::vector<Field> all = {ChoiceField("layout.preset", {"ourios", "none"}, AT(preset))};
+  for (auto&& part : {CompactionFields(), OutputFields(), LimitFields()}) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  all.push_back(TextField("audit_log.path", AT(audit_log_path)));
+  return all;
+}
+
+#undef AT
+
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::span<const Field> Fields() {
+  static const std::vector<Field> fields = AllFields();
+  return fields;
+}
+
+const Field* FindField(std::string_view key) {
+  for (const Field& field : Fields()) {
+    if (field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+std::string Suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
+                       std::string_view section) {
+  std::string_view best;
+  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+  for (const std::string_view candidate : candidates) {
+    const size_t distance = Distance(name, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  if (best.empty()) return {};
+  std::string key(section);
+  if (!key.empty()) key += '.';
+  return "; did you mean \"" + key.append(best) + "\"?";
+}
+
+std::string TomlText(std::string_view text) {
+  // A JSON string is a TOML basic string, except that TOML wants DEL escaped.
+  std::string out;
+  for (const char c : JsonQuote(text))
+    out += c == '\x7f' ? std::string("\\u007f") : std::string(1, c);
+  return out;
+}
+
+std::string TomlList(const std::vector<std::string>& items) {
+  std::string out = "[";
+  for (const std::string& item : items) out += (out.size() > 1 ? ", " : "") + TomlText(item);
+  return out + "]";
+}
+
+Result<std::string> ReadText(const Raw& raw) {
+  const auto* text = std::get_if<std::string>(&raw.value);
+  if (text == nullptr) return Wrong(raw, "a text");
+  for (const char c : *text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f') {
+      return Wrong(raw, "a text without control characters");
+    }
+  }
+  return *text;
+}
+
+Result<std::vector<std::string>> ReadList(const Raw& raw) {
+  std::vector<std::string> items;
+  if (const auto* list = std::get_if<std::vector<std::string>>(&raw.value)) {
+    items = *list;
+  } else if (const auto* text = std::get_if<std::string>(&raw.value);
+             text != nullptr && !raw.typed) {
+    for (size_t at = 0; !text->empty() && at <= text->size();) {
+      const size_t comma = std::min(text->find(',', at), text->size());
+      items.push_back(text->substr(at, comma - at));
+      at = comma + 1;
+    }
+  } else {
+    return Wrong(raw, "a list of texts");
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    LITHIFY_TRY(ReadText({.value = items[i]}));
+    if (items[i].empty()) return Wrong(raw, "a list without empty items");
+    if (std::find(items.begin(), items.begin() + static_cast<int64_t>(i), items[i]) !=
+        items.begin() + static_cast<int64_t>(i)) {
+      return Wrong(raw, "a list without repeated items");
+    }
+  }
+  return items;
+}
+
+}  // namespace lithify::config

@@ -1,0 +1,52 @@
+// Where values come from: the TOML file, and the series in it. Private to this module.
+#ifndef LITHIFY_CONFIG_SOURCES_H_
+#define LITHIFY_CONFIG_SOURCES_H_
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/fields.h"
+
+namespace lithify::config {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+struct Assignment {
+  std::string key;
+  Raw raw;
+  std::string source;  // "lithify.toml:12", "LITHIFY_LIMITS__JOBS", "--jobs".
+};
+
+// One [[series]], with the keys as written.
+struct SeriesTable {
+  std::vector<Assignment> values;  // Keys without the "series." prefix.
+  std::string source;
+};
+
+struct FileContent {
+  std::vector<Assignment> values;
+  std::vector<SeriesTable> series;
+};
+
+// Reads the file; what is wrong is added to `problems`, one line each.
+FileContent ReadFileContent(std::string_view toml, std::string_view file_name,
+                            const Environment& environment, std::vector<std::string>& problems);
+
+// The variables that are ours: LITHIFY_<SECTION>__<FIELD>.
+std::vector<Assignment> ReadEnvironment(const Environment& environment);
+
+// "compaction.min_files" -> "LITHIFY_COMPACTION__MIN_FILES".
+std::string EnvironmentName(std::string_view key);
+
+// The layout that one [[series]] describes.
+SeriesLayout ReadSeries(const SeriesTable& table, std::vector<std::string>& problems);
+
+// "where: key: what".
+void AddProblem(std::vector<std::string>& problems, std::string_view source, std::string_view key,
+                std::string_view what);
+
+}  // namespace lithify::config
+
+#endif  // LITHIFY_CONFIG_SOURCES_H_

@@ -1,0 +1,177 @@
+#include "lithify/compactor.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/cancel.h"
+#include "embed/hive_session.h"
+
+namespace lithify {
+namespace {
+
+class SilentProgress final : public observe::Progress {
+ public:
+  void AddTotal(int64_t, int64_t) override {}
+  void AddBytes(int64_t) override {}
+  void AddItem() override {}
+  void Line(std::string_view) override {}
+  void Finish() override {}
+};
+
+Compactor::PartitionEvent MakeEvent(const job::PartitionOutcome& outcome) {
+  Compactor::PartitionEvent event;
+  event.partition = outcome.id.key_prefix;
+  event.outcome = job::OutcomeName(outcome.outcome);
+  if (outcome.error) event.error = outcome.error->ToString();
+  event.generation = outcome.generation;
+  event.files_in = static_cast<int64_t>(outcome.plan.inputs.size());
+  event.files_out = static_cast<int64_t>(outcome.outputs.size());
+  event.bytes_in = outcome.plan.bytes_in;
+  event.bytes_out = outcome.bytes_out;
+  event.rows = outcome.rows;
+  return event;
+}
+
+Compactor::SweepSummary Summarise(const job::SweepReport& report) {
+  Compactor::SweepSummary summary;
+  summary.partitions = static_cast<int64_t>(report.partitions.size());
+  summary.committed = report.Count(job::Outcome::kCommitted);
+  summary.adopted = report.Count(job::Outcome::kAdopted);
+  summary.skipped = report.Count(job::Outcome::kSkipped);
+  summary.lost_races = report.Count(job::Outcome::kLostRace);
+  summary.failed = report.Count(job::Outcome::kFailed);
+  for (const job::PartitionOutcome& partition : report.partitions) {
+    if (partition.error) summary.errors.push_back(partition.error->ToString());
+    if (partition.outcome != job::Outcome::kCommitted) continue;
+    summary.files_in += static_cast<int64_t>(partition.plan.inputs.size());
+    summary.files_out += static_cast<int64_t>(partition.outputs.size());
+    summary.bytes_in += partition.plan.bytes_in;
+    summary.bytes_out += partition.bytes_out;
+    summary.rows += partition.rows;
+  }
+  for (const Error& error : report.errors) summary.errors.push_back(error.ToString());
+  for (const Error& error : report.gc.errors) summary.errors.push_back(error.ToString());
+  summary.files_removed = static_cast<int64_t>(report.gc.removed.size());
+  summary.cancelled = report.cancelled;
+  summary.took = report.took;
+  return summary;
+}
+
+}  // namespace
+
+class Compactor::Impl {
+ public:
+  explicit Impl(std::unique_ptr<embed::HiveSession> session) : session_(std::move(session)) {}
+
+  SweepSummary RunOnce(const Events& events) {
+    SweepSummary summary;
+    const CancelFlag never;
+    // On a thread of its own: a lowered priority cannot be raised again, and the caller keeps his.
+    std::jthread([&] { summary = Sweep(events, never); }).join();
+    return summary;
+  }
+
+  bool Start(std::chrono::milliseconds interval, Events events) {
+    const std::lock_guard lock(mutex_);
+    if (loop_.joinable() || interval <= std::chrono::milliseconds::zero()) return false;
+    cancel_ = std::make_unique<CancelFlag>();
+    loop_ = std::jthread([this, interval, events = std::move(events), &cancel = *cancel_] {
+      Loop(interval, events, cancel);
+    });
+    return true;
+  }
+
+  void Stop() {
+    std::jthread ending;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!loop_.joinable()) return;
+      cancel_->Request();
+      ending = std::move(loop_);
+    }
+    wake_.notify_all();
+    ending.join();
+  }
+
+ private:
+  void Loop(std::chrono::milliseconds interval, const Events& events, const CancelFlag& cancel) {
+    while (!cancel.requested()) {
+      Sweep(events, cancel);
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, interval, [&] { return cancel.requested(); });
+    }
+  }
+
+  SweepSummary Sweep(const Events& events, const CancelFlag& cancel) {
+    const std::lock_guard turn(sweep_mutex_);
+    if (session_->config().low_priority) embed::LowerThreadPriority();
+    SilentProgress progress;
+    const auto work = session_->Begin(progress, cancel);
+    std::mutex calls;
+    const auto report =
+        work->job().Sweep({}, false, cancel, [&](const job::PartitionOutcome& outcome) {
+          if (!events.on_partition || outcome.outcome == job::Outcome::kSkipped) return;
+          const std::lock_guard one(calls);
+          events.on_partition(MakeEvent(outcome));
+        });
+    SweepSummary summary;
+    if (report) {
+      summary = Summarise(*report);
+    } else {
+      summary.cancelled = report.error().code == Code::kCancelled;
+      if (!summary.cancelled) {
+        summary.errors.push_back(report.error().ToString());
+        if (events.on_error) events.on_error(summary.errors.front());
+      }
+    }
+    if (report && events.on_sweep) events.on_sweep(summary);
+    return summary;
+  }
+
+  const std::unique_ptr<embed::HiveSession> session_;
+  std::mutex sweep_mutex_;  // One sweep at a time.
+  std::mutex mutex_;        // Guards what follows.
+  std::condition_variable wake_;
+  std::unique_ptr<CancelFlag> cancel_;
+  std::jthread loop_;
+};
+
+std::unique_ptr<Compactor> Compactor::Open(Options options, std::string* error) {
+  const auto fail = [&](const Error& e) {
+    if (error != nullptr) *error = e.ToString();
+    return nullptr;
+  };
+  if (!options.config_file.empty() && !options.config_text.empty()) {
+    return fail({.code = Code::kInvalid,
+                 .message = "both config_file and config_text are given",
+                 .context = {},
+                 .hint = "give one of them"});
+  }
+  std::vector<config::Override> overrides;
+  for (auto& [key, value] : options.overrides) {
+    overrides.push_back({.key = key, .value = value, .source = "Compactor::Options::overrides"});
+  }
+  std::vector<std::pair<std::string, std::string>> environment;
+  if (options.use_environment) environment = embed::ProcessEnvironment();
+  auto root = embed::LocalRoot(options.root);
+  if (!root) return fail(root.error());
+  auto config =
+      options.config_text.empty()
+          ? embed::LoadConfig(*root, options.config_file, environment, overrides)
+          : config::LoadHiveConfig(options.config_text, "config_text", environment, overrides);
+  if (!config) return fail(config.error());
+  auto session = embed::HiveSession::Open(std::move(*root), std::move(*config));
+  if (!session) return fail(session.error());
+  return std::unique_ptr<Compactor>(new Compactor(std::make_unique<Impl>(std::move(*session))));
+}
+
+Compactor::Compactor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Compactor::~Compactor() { impl_->Stop(); }
+Compactor::SweepSummary Compactor::RunOnce(const Events& events) { return impl_->RunOnce(events); }
+bool Compactor::Start(std::chrono::milliseconds interval, Events events) {
+  return impl_->Start(interval, std::move(events));
+}
+void Compactor::Stop() { impl_->Stop(); }
+
+}  // namespace lithify

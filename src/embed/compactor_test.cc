@@ -1,0 +1,153 @@
+#include "lithify/compactor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include "embed/hive_session.h"
+
+namespace lithify {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kPartition = "data/tenant_id=a/year=2020/month=01/day=02/hour=03/";
+
+class CompactorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "compactor_XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    root_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  std::unique_ptr<Compactor> Open(std::string* error = nullptr) {
+    return Compactor::Open({.root = root_, .use_environment = false}, error);
+  }
+  // Not Parquet: the partition fails, clearly, and stays as it is.
+  void AddDamagedFile() {
+    std::filesystem::create_directories(root_ + "/" + kPartition);
+    for (const char* file : {"a.parquet", "b.parquet"}) {
+      std::ofstream(root_ + "/" + kPartition + file) << "PAR1 this is not Parquet";
+    }
+  }
+
+  std::string root_;
+};
+
+TEST_F(CompactorTest, AnEmptyTreeHasNothingToDo) {
+  std::filesystem::create_directories(root_ + "/data");
+  const auto compactor = Open();
+  ASSERT_TRUE(compactor);
+  const Compactor::SweepSummary summary = compactor->RunOnce();
+  EXPECT_TRUE(summary.ok());
+  EXPECT_EQ(summary.partitions, 0);
+}
+
+TEST_F(CompactorTest, AFailingPartitionIsReportedAndLeftAlone) {
+  AddDamagedFile();
+  const auto compactor = Open();
+  ASSERT_TRUE(compactor);
+  std::vector<Compactor::PartitionEvent> events;
+  const Compactor::SweepSummary summary = compactor->RunOnce(
+      {.on_partition = [&](const Compactor::PartitionEvent& event) { events.push_back(event); },
+       .on_sweep = {},
+       .on_error = {}});
+  EXPECT_FALSE(summary.ok());
+  EXPECT_EQ(summary.partitions, 1);
+  EXPECT_EQ(summary.failed, 1);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].partition, kPartition);
+  EXPECT_EQ(events[0].outcome, "failed");
+  EXPECT_THAT(events[0].error, HasSubstr("a.parquet"));
+  EXPECT_TRUE(std::filesystem::exists(root_ + "/" + kPartition + "a.parquet"));
+  EXPECT_TRUE(std::filesystem::exists(root_ + "/" + kPartition + "b.parquet"));
+}
+
+TEST_F(CompactorTest, TheLoopSweepsAgainAfterAFailureAndStops) {
+  AddDamagedFile();
+  const auto compactor = Open();
+  ASSERT_TRUE(compactor);
+  std::mutex mutex;
+  std::condition_variable changed;
+  int sweeps = 0;
+  Compactor::Events events;
+  events.on_sweep = [&](const Compactor::SweepSummary& summary) {
+    EXPECT_EQ(summary.failed, 1);
+    const std::lock_guard lock(mutex);
+    ++sweeps;
+    changed.notify_all();
+  };
+  ASSERT_TRUE(compactor->Start(std::chrono::milliseconds(1), events));
+  EXPECT_FALSE(compactor->Start(std::chrono::milliseconds(1), events));
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return sweeps >= 3; });
+  }
+  EXPECT_EQ(compactor->RunOnce().failed, 1);
+  compactor->Stop();
+  const int stopped = sweeps;
+  compactor->Stop();
+  EXPECT_EQ(sweeps, stopped);
+  EXPECT_TRUE(compactor->Start(std::chrono::hours(1), events));
+  compactor->Stop();
+}
+
+TEST_F(CompactorTest, OnlyAPositiveInterval) {
+  const auto compactor = Open();
+  ASSERT_TRUE(compactor);
+  EXPECT_FALSE(compactor->Start(std::chrono::milliseconds(0)));
+  EXPECT_FALSE(compactor->Start(std::chrono::milliseconds(-1)));
+}
+
+TEST_F(CompactorTest, TheCallersThreadKeepsItsPriority) {
+  std::filesystem::create_directories(root_ + "/data");
+  const int before = getpriority(PRIO_PROCESS, 0);
+  const auto compactor = Open();
+  ASSERT_TRUE(compactor);
+  EXPECT_TRUE(compactor->RunOnce().ok());
+  EXPECT_EQ(getpriority(PRIO_PROCESS, 0), before);
+}
+
+TEST_F(CompactorTest, WrongOptionsAreClearErrors) {
+  std::string error;
+  EXPECT_FALSE(Compactor::Open({.root = root_ + "/absent"}, &error));
+  EXPECT_THAT(error, HasSubstr("not_found: " + root_ + "/absent"));
+  EXPECT_FALSE(Compactor::Open({.root = "s3://bucket/lake"}, &error));
+  EXPECT_THAT(error, HasSubstr("unsupported: s3://bucket/lake"));
+  EXPECT_FALSE(Compactor::Open({.root = root_, .overrides = {{"limits.job", "1"}}}, &error));
+  EXPECT_THAT(error, HasSubstr("did you mean \"limits.jobs\"?"));
+  EXPECT_FALSE(Compactor::Open({.root = root_, .config_file = "x", .config_text = "y"}, &error));
+  EXPECT_THAT(error, HasSubstr("both config_file and config_text"));
+  EXPECT_FALSE(Compactor::Open({.root = root_, .config_file = root_ + "/no.toml"}, &error));
+  EXPECT_THAT(error, HasSubstr(root_ + "/no.toml: cannot open the configuration file"));
+  std::ofstream(root_ + "/lithify.toml") << "[limits]\njobs = \"many\"\n";
+  EXPECT_FALSE(Compactor::Open({.root = root_}, &error));
+  EXPECT_THAT(error, HasSubstr("lithify.toml:2: limits.jobs"));
+  EXPECT_FALSE(Compactor::Open({.root = root_}, nullptr));
+}
+
+TEST_F(CompactorTest, TheFileBesideTheDataIsTheConfiguration) {
+  std::ofstream(root_ + "/lithify.toml") << "[limits]\njobs = 3\n";
+  const auto config = embed::LoadConfig(root_, "", {}, {});
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->jobs, 3);
+  const auto session = embed::HiveSession::Open("file://" + root_, *config);
+  ASSERT_TRUE(session);
+  EXPECT_EQ((*session)->threads(), 3);
+  EXPECT_EQ((*session)->partitions_at_once(), 1);
+  EXPECT_EQ((*session)->audit_path(),
+            std::filesystem::canonical(root_).string() + "/_lithify/audit.jsonl");
+}
+
+}  // namespace
+}  // namespace lithify

@@ -1,0 +1,187 @@
+#include "job/hive_gc.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/guard.h"
+#include "commit/hive_commit.h"
+#include "table/hive_manifest.h"
+
+namespace lithify::job {
+namespace {
+
+using plan::GcAction;
+using plan::GcDecision;
+
+// True if `name` may go, judged by the manifest as it is right now. `recorded`: it must be in the
+// retired list.
+Result<bool> MayRemove(storage::Store& store, const PartitionId& id, const std::string& name,
+                       bool recorded) {
+  if (!guard::kReread) return true;
+  LITHIFY_TRY_ASSIGN(const auto snapshot, table::ReadManifest(store, id.key_prefix));
+  if (!snapshot) return !recorded;
+  if (IsLive(snapshot->manifest, name)) return false;
+  if (!recorded) return true;
+  const RetiredFile* record = FindRetired(snapshot->manifest, name);
+  return record != nullptr && record->reason != RetiredFile::Reason::kForeign;
+}
+
+class Collector {
+ public:
+  Collector(const HiveServices& services, const HiveSettings& settings,
+            const LoadedPartition& loaded, const std::string& job_id, GcReport& report)
+      : services_(services),
+        settings_(settings),
+        loaded_(loaded),
+        id_(loaded.state.id),
+        job_id_(job_id),
+        report_(report) {
+    for (const HiveFile& file : loaded.state.files) states_[file.name] = file.state;
+  }
+
+  bool Run(bool dry_run, const CancelFlag& cancel) {
+    std::vector<GcDecision> removals;
+    std::vector<GcDecision> orphans;
+    for (GcDecision& decision :
+         plan::PlanGc(loaded_.state, settings_.options, services_.clock.Now())) {
+      switch (decision.action) {
+        case GcAction::kRemove: removals.push_back(std::move(decision)); break;
+        case GcAction::kFenceRemove:
+          if (loaded_.state.manifest->manifest.has_lineage) {
+            orphans.push_back(std::move(decision));
+          } else {
+            // A fence would build on a manifest whose unlisted files are not known yet.
+            decision.reason += ", kept until lithify takes over this manifest";
+            Report(report_.kept, decision);
+          }
+          break;
+        case GcAction::kKeepYoung: Report(report_.kept, decision); break;
+        case GcAction::kKeep:
+          if (Undecided(decision.name)) Report(report_.kept, decision);
+          break;
+      }
+    }
+    if (dry_run) {
+      for (const GcDecision& decision : removals) Report(report_.removed, decision);
+      for (const GcDecision& decision : orphans) Report(report_.removed, decision);
+      return false;
+    }
+    for (const GcDecision& decision : removals) {
+      if (cancel.requested()) break;
+      Remove(decision, states_[decision.name] == FileState::kRetired);
+    }
+    const bool fenced = !orphans.empty() && !cancel.requested() && Fence(orphans);
+    Audit();
+    return fenced;
+  }
+
+ private:
+  bool Undecided(const std::string& name) const {
+    const FileState state = states_.at(name);
+    return state == FileState::kAmbiguous || state == FileState::kUnreadable;
+  }
+
+  void Report(std::vector<GcReport::Item>& items, const GcDecision& decision) const {
+    items.push_back({id_.key_prefix + decision.name, decision.size, decision.reason});
+  }
+
+  void Remove(const GcDecision& decision, bool recorded) {
+    const std::string key = id_.key_prefix + decision.name;
+    auto may = MayRemove(services_.store, id_, decision.name, recorded);
+    if (!may) {
+      report_.errors.push_back(std::move(may.error()).In(key));
+      return;
+    }
+    if (!*may) {
+      report_.kept.push_back({key, decision.size, "the manifest changed: not garbage any more"});
+      return;
+    }
+    Status removed = services_.store.Remove(key);
+    if (removed) {
+      Report(report_.removed, decision);
+      removed_.push_back(decision.name);
+      bytes_ += decision.size;
+    } else if (removed.error().code != Code::kNotFound) {
+      report_.errors.push_back(std::move(removed.error()).In(key));
+    }
+  }
+
+  // Whoever wrote these outputs planned on this manifest or an older one. Once it is replaced, that
+  // attempt cannot commit, and only then are its outputs dead.
+  bool Fence(const std::vector<GcDecision>& orphans) {
+    if (guard::kFence) {
+      std::vector<std::string> names;
+      for (const GcDecision& decision : orphans) names.push_back(decision.name);
+      commit::HiveCommitter committer(services_.store);
+      auto fenced = committer.Fence({.key_prefix = id_.key_prefix,
+                                     .job_id = job_id_,
+                                     .now = services_.clock.Now(),
+                                     .gone = FindGone(loaded_.state)},
+                                    *loaded_.state.manifest, names);
+      if (!fenced) {
+        // Somebody published meanwhile: the next sweep looks again.
+        if (fenced.error().code != Code::kConflict) {
+          report_.errors.push_back(std::move(fenced.error()).In(id_.key_prefix));
+        }
+        return true;
+      }
+    }
+    for (const GcDecision& decision : orphans) Remove(decision, guard::kFence);
+    return true;
+  }
+
+  void Audit() {
+    if (removed_.empty()) return;
+    observe::AuditEvent event;
+    event.phase = observe::AuditEvent::Phase::kCollected;
+    event.time = services_.clock.Now();
+    event.job_id = job_id_;
+    event.series = id_.series;
+    event.tenant = id_.tenant;
+    event.partition = id_.key_prefix;
+    event.inputs = removed_;
+    event.bytes_in = bytes_;
+    event.generation = loaded_.generation();
+    Status appended = services_.audit.Append(event);
+    if (!appended) report_.errors.push_back(std::move(appended.error()).In("audit log"));
+  }
+
+  const HiveServices& services_;
+  const HiveSettings& settings_;
+  const LoadedPartition& loaded_;
+  const PartitionId& id_;
+  const std::string& job_id_;
+  GcReport& report_;
+  std::map<std::string, FileState> states_;
+  std::vector<std::string> removed_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+bool CollectPartition(const HiveServices& services, const HiveSettings& settings,
+                      const LoadedPartition& loaded, const std::string& job_id, bool dry_run,
+                      const CancelFlag& cancel, GcReport& report) {
+  return Collector(services, settings, loaded, job_id, report).Run(dry_run, cancel);
+}
+
+void DiscardOutputs(const HiveServices& services, const PartitionId& id,
+                    const std::vector<std::string>& names, std::vector<std::string>& notes) {
+  for (const std::string& name : names) {
+    auto snapshot = table::ReadManifest(services.store, id.key_prefix);
+    if (!snapshot) {
+      notes.push_back("outputs are left to the garbage collection: " + snapshot.error().ToString());
+      return;
+    }
+    // Fenced by somebody: theirs to remove. Live: then it did commit, whatever we were told.
+    const bool named = *snapshot && (IsLive((*snapshot)->manifest, name) ||
+                                     FindRetired((*snapshot)->manifest, name) != nullptr);
+    if (guard::kReread && named) continue;
+    Status removed = services.store.Remove(id.key_prefix + name);
+    if (removed || removed.error().code == Code::kNotFound) continue;
+    notes.push_back(name + " is left to the garbage collection: " + removed.error().ToString());
+  }
+}
+
+}  // namespace lithify::job

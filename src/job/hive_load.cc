@@ -1,0 +1,227 @@
+#include "job/hive_load.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/guard.h"
+#include "base/text.h"
+#include "table/hive_manifest.h"
+
+namespace lithify::job {
+namespace {
+
+// A partition is listed again this often while it changes under the reader.
+constexpr int kReadsMax = 5;
+
+struct Raw {
+  HivePartitionState state;
+  Time manifest_modified;
+  std::vector<std::string> missing;  // Live in the manifest, not in the listing.
+};
+
+// Lists, then reads the manifest, once. nullopt: the two do not fit, try again.
+Result<std::optional<Raw>> ReadOnce(storage::Store& store, const PartitionId& id) {
+  Raw raw;
+  raw.state.id = id;
+  LITHIFY_TRY_ASSIGN(const auto listing, store.List(id.key_prefix));
+  bool manifest_listed = false;
+  for (const storage::ObjectInfo& object : listing) {
+    std::string name = object.key.substr(id.key_prefix.size());
+    if (name.empty() || name.ends_with('/')) continue;  // Nested keys are not ours (R200).
+    if (name == table::kManifestName) {
+      manifest_listed = true;
+      raw.manifest_modified = object.modified;
+      continue;
+    }
+    raw.state.files.push_back({.name = std::move(name),
+                               .size = object.size,
+                               .modified = object.modified,
+                               .state = FileState::kOther,
+                               .rows = std::nullopt,
+                               .unsupported = {}});
+  }
+  LITHIFY_TRY_ASSIGN(raw.state.manifest, table::ReadManifest(store, id.key_prefix));
+  if (raw.state.manifest.has_value() != manifest_listed) return std::optional<Raw>();
+  raw.missing = plan::MissingLiveFiles(raw.state);
+  std::ranges::sort(raw.state.files, {}, &HiveFile::name);
+  return raw;
+}
+
+Result<Raw> ReadStable(storage::Store& store, const PartitionId& id) {
+  std::string version_with_missing;
+  for (int read = 0; read < kReadsMax; ++read) {
+    LITHIFY_TRY_ASSIGN(std::optional<Raw> raw, ReadOnce(store, id));
+    if (!raw) continue;
+    if (raw->missing.empty()) return std::move(*raw);
+    // Two equal versions around a listing: the manifest was current while the file was absent.
+    if (raw->state.manifest->version == version_with_missing) {
+      return Fail(Code::kCorrupt,
+                  "the manifest (generation " +
+                      std::to_string(raw->state.manifest->manifest.generation) + ") names " +
+                      raw->missing.front() + ", which does not exist (" +
+                      std::to_string(raw->missing.size()) + " missing)",
+                  id.key_prefix,
+                  "restore the file from a backup; lithify leaves this partition alone until then");
+    }
+    version_with_missing = raw->state.manifest->version;
+  }
+  return Fail(Code::kConflict, "the partition kept changing while it was read", id.key_prefix,
+              "the next sweep tries again");
+}
+
+// See LoadPartition. The manifest's time is asked for after it was read, so that it is never that
+// of an older one.
+Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state) {
+  if (!state.manifest) return {};
+  HiveManifest& manifest = state.manifest->manifest;
+  const auto is_own = [&](const RetiredFile& file) { return file.job_id == manifest.job_id; };
+  if (!std::ranges::any_of(manifest.retired, is_own)) return {};
+  auto info = store.Stat(state.id.key_prefix + std::string(table::kManifestName));
+  if (!info && info.error().code == Code::kNotFound) {
+    return Fail(Code::kConflict, "the manifest disappeared while it was read", state.id.key_prefix);
+  }
+  if (!info) return Fail(std::move(info.error()).In(state.id.key_prefix));
+  for (RetiredFile& file : manifest.retired) {
+    if (is_own(file)) file.at = std::max(file.at, info->modified);
+  }
+  return {};
+}
+
+enum class Look { kKeep, kDrop };
+
+void PlaceMarked(const rewrite::OutputMark& mark, const std::string& key, LoadedPartition& loaded,
+                 HiveFile& file) {
+  if (mark.partition == loaded.state.id.key_prefix) {
+    if (guard::kMarkCheck) file.state = FileState::kOwnOrphan;
+    return;
+  }
+  file.state = FileState::kAmbiguous;
+  if (loaded.trouble) return;
+  loaded.trouble = Error{Code::kCorrupt,
+                         "this file is the output of a compaction of " + mark.partition +
+                             " (job " + mark.job_id + "); it was moved or copied here",
+                         key, "move it away; its rows belong to the other partition"};
+}
+
+Result<Look> InspectUnlisted(const HiveServices& services, const plan::HiveOptions& options,
+                             LoadedPartition& loaded, HiveFile& file) {
+  const std::string key = loaded.state.id.key_prefix + file.name;
+  auto facts = services.runner.Inspect(key);
+  if (facts) {
+    file.rows = facts->rows;
+    file.unsupported = facts->unsupported;
+    if (facts->mark) PlaceMarked(*facts->mark, key, loaded, file);
+    return Look::kKeep;
+  }
+  // Retired and removed by somebody since the listing: it never was late.
+  if (facts.error().code == Code::kNotFound) return Look::kDrop;
+  if (facts.error().code != Code::kCorrupt) return Fail(std::move(facts.error()).In(key));
+  file.state = FileState::kUnreadable;
+  if (services.clock.Now() - file.modified <= options.gc_grace) {
+    loaded.notes.push_back(file.name + " cannot be read yet, and is left alone: " +
+                           facts.error().message);
+  } else if (!loaded.trouble) {
+    loaded.trouble = std::move(facts.error())
+                         .In(key)
+                         .Hint("no manifest lists this file and it is no readable Parquet: repair "
+                               "or remove it by hand; lithify never does");
+  }
+  return Look::kKeep;
+}
+
+}  // namespace
+
+std::vector<std::string> LoadedPartition::Names(FileState wanted) const {
+  std::vector<std::string> names;
+  for (const HiveFile& file : state.files) {
+    if (file.state == wanted) names.push_back(file.name);
+  }
+  return names;
+}
+
+Result<LoadedPartition> LoadPartition(const HiveServices& services,
+                                      const plan::HiveOptions& options, const PartitionId& id) {
+  LITHIFY_TRY_ASSIGN(Raw raw, ReadStable(services.store, id));
+  LoadedPartition loaded;
+  loaded.state = std::move(raw.state);
+  LITHIFY_TRY(RepairRetiredTimes(services.store, loaded.state));
+  plan::ClassifyFiles(loaded.state, raw.manifest_modified);
+  loaded.foreign = loaded.Names(FileState::kAmbiguous);
+  std::vector<HiveFile> kept;
+  kept.reserve(loaded.state.files.size());
+  for (HiveFile& file : loaded.state.files) {
+    if (file.state == FileState::kLate) {
+      LITHIFY_TRY_ASSIGN(const Look look, InspectUnlisted(services, options, loaded, file));
+      if (look == Look::kDrop) continue;
+    }
+    kept.push_back(std::move(file));
+  }
+  loaded.state.files = std::move(kept);
+  return loaded;
+}
+
+Status InspectLive(const HiveServices& services, LoadedPartition& loaded) {
+  for (HiveFile& file : loaded.state.files) {
+    if (file.state != FileState::kLive) continue;
+    const std::string key = loaded.state.id.key_prefix + file.name;
+    auto facts = services.runner.Inspect(key);
+    if (!facts) return Fail(std::move(facts.error()).In(key));
+    file.rows = facts->rows;
+    file.unsupported = facts->unsupported;
+    if (loaded.state.manifest || !facts->mark || !guard::kMarkCheck) continue;
+    return Fail(Code::kCorrupt,
+                "manifest.json is missing but compaction outputs are present: " + file.name +
+                    " was written by job " + facts->mark->job_id,
+                loaded.state.id.key_prefix,
+                "restore manifest.json: the last committed event of this partition in the audit "
+                "log (lithify audit) names the generation, its inputs and its outputs");
+  }
+  return {};
+}
+
+std::vector<std::string> FindGone(const HivePartitionState& state) {
+  std::vector<std::string> gone;
+  if (!state.manifest) return gone;
+  std::set<std::string_view> listed;
+  for (const HiveFile& file : state.files) listed.insert(file.name);
+  for (const RetiredFile& file : state.manifest->manifest.retired) {
+    if (!listed.contains(file.name)) gone.push_back(file.name);
+  }
+  return gone;
+}
+
+const SeriesLayout& LayoutOf(const HiveSettings& settings, const PartitionId& id) {
+  const auto found = std::ranges::find(settings.series, id.series, &SeriesLayout::name);
+  LITHIFY_CHECK(found != settings.series.end(), "a partition of an unknown series: " + id.series);
+  return *found;
+}
+
+rewrite::RowRule MakeRowRule(const SeriesLayout& layout, const PartitionId& id) {
+  rewrite::RowRule rule;
+  rule.tenant_column = layout.tenant_row_column;
+  rule.tenant = id.tenant;
+  rule.time_columns = layout.time_row_columns;
+  rule.start = id.start;
+  rule.end = id.end;
+  for (size_t i = 0; i < layout.columns.size() && i < id.values.size(); ++i) {
+    const ColumnRole role = layout.columns[i].role;
+    // Parts of the time are not compared one by one: a file may well have a column `hour` of its
+    // own, in another time zone.
+    const bool compared = role == ColumnRole::kOther ||
+                          (role == ColumnRole::kTenant && layout.tenant_row_column.empty());
+    if (compared) rule.path_values.push_back(id.values[i]);
+  }
+  return rule;
+}
+
+bool IsLive(const HiveManifest& manifest, const std::string& name) {
+  return std::ranges::find(manifest.files, name) != manifest.files.end();
+}
+
+const RetiredFile* FindRetired(const HiveManifest& manifest, const std::string& name) {
+  const auto found = std::ranges::find(manifest.retired, name, &RetiredFile::name);
+  return found == manifest.retired.end() ? nullptr : &*found;
+}
+
+}  // namespace lithify::job

@@ -1,0 +1,364 @@
+#include "job/hive_partition_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/guard.h"
+#include "base/text.h"
+#include "job/hive_events.h"
+#include "job/hive_gc.h"
+#include "table/hive_manifest.h"
+
+namespace lithify::job {
+namespace {
+
+using observe::AuditEvent;
+using Phase = AuditEvent::Phase;
+
+constexpr int kAdoptionsMax = 3;
+constexpr int kSwapsMax = 3;  // Of one swap that is known not to have been applied.
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
+
+PartitionRun::PartitionRun(const HiveServices& services, const HiveSettings& settings,
+                           const PartitionId& id, RunShare share, bool dry_run,
+                           const CancelFlag& cancel)
+    : services_(services),
+      settings_(settings),
+      id_(id),
+      share_(share),
+      dry_run_(dry_run),
+      cancel_(cancel),
+      job_id_(MakeUuidV7(services.clock, services.random)),
+      committer_(services.store) {
+  outcome_.id = id;
+}
+
+PartitionOutcome PartitionRun::Run(GcReport& gc) {
+  const Duration begin = services_.clock.Monotonic();
+  Status done = Steps(gc);
+  if (!done) {
+    switch (done.error().code) {
+      case Code::kCancelled: outcome_.outcome = Outcome::kCancelled; break;
+      case Code::kConflict: outcome_.outcome = Outcome::kLostRace; break;
+      default: outcome_.outcome = Outcome::kFailed; break;
+    }
+    outcome_.error = std::move(done.error());
+  }
+  outcome_.generation = loaded_.generation();
+  outcome_.notes.insert(outcome_.notes.end(), loaded_.notes.begin(), loaded_.notes.end());
+  outcome_.took = services_.clock.Monotonic() - begin;
+  return std::move(outcome_);
+}
+
+Status PartitionRun::Steps(GcReport& gc) {
+  LITHIFY_TRY(cancel_.Check());
+  LITHIFY_TRY(Load());
+  LITHIFY_TRY(Collect(gc));
+  LITHIFY_TRY(cancel_.Check());
+  LITHIFY_TRY(Adopt());
+  if (loaded_.trouble) return Fail(*loaded_.trouble);
+  LITHIFY_TRY(Plan());
+  if (outcome_.plan.verdict != plan::Verdict::kCandidate) {
+    outcome_.outcome = outcome_.adopted.empty() || dry_run_ ? Outcome::kSkipped : Outcome::kAdopted;
+    return {};
+  }
+  services_.progress.AddTotal(outcome_.plan.bytes_in, 0);
+  if (dry_run_) {
+    outcome_.outcome = Outcome::kPlanned;
+    return {};
+  }
+  LITHIFY_TRY(cancel_.Check());
+  LITHIFY_TRY(TakeOver());
+  return Rewrite();
+}
+
+Status PartitionRun::Load() {
+  LITHIFY_TRY_ASSIGN(loaded_, LoadPartition(services_, settings_.options, id_));
+  return {};
+}
+
+Status PartitionRun::Collect(GcReport& gc) {
+  if (!CollectPartition(services_, settings_, loaded_, job_id_, dry_run_, cancel_, gc)) return {};
+  return Load();
+}
+
+Status PartitionRun::Adopt() {
+  for (int attempt = 1;; ++attempt) {
+    const std::vector<std::string> late = loaded_.Names(FileState::kLate);
+    if (late.empty()) return {};
+    if (dry_run_) {
+      outcome_.adopted = late;
+      return {};
+    }
+    Status adopted = AdoptOnce(late);
+    if (adopted) return {};
+    if (adopted.error().code != Code::kConflict || attempt == kAdoptionsMax) {
+      return Fail(std::move(adopted.error()).In(id_.key_prefix));
+    }
+    LITHIFY_TRY(cancel_.Check());
+    LITHIFY_TRY(Load());
+  }
+}
+
+Status PartitionRun::AdoptOnce(const std::vector<std::string>& late) {
+  // `foreign` is empty unless the manifest is another writer's.
+  const std::vector<std::string> foreign =
+      loaded_.state.manifest->manifest.has_lineage ? std::vector<std::string>() : loaded_.foreign;
+  auto published = committer_.Adopt(Scope(), *loaded_.state.manifest, late, foreign);
+  if (!published) {
+    if (published.error().code == Code::kUnknownOutcome) {
+      services_.progress.Line(published.error().ToString());
+    }
+    return Fail(std::move(published.error()));
+  }
+  loaded_.state.manifest = std::move(*published);
+  AuditEvent event = MakeEvent(Phase::kAdopted);
+  event.inputs = late;
+  for (HiveFile& file : loaded_.state.files) {
+    if (file.state != FileState::kLate) continue;
+    file.state = FileState::kLive;
+    event.rows += file.rows.value_or(0);
+    event.bytes_in += file.size;
+  }
+  event.generation = loaded_.generation();
+  outcome_.adopted.insert(outcome_.adopted.end(), late.begin(), late.end());
+  if (!foreign.empty()) {
+    outcome_.notes.push_back(std::to_string(foreign.size()) +
+                             " unlisted files of another writer are neither read nor removed");
+  }
+  Append(std::move(event));
+  return {};
+}
+
+Status PartitionRun::TakeOver() {
+  if (!loaded_.state.manifest || loaded_.state.manifest->manifest.has_lineage) return {};
+  return AdoptOnce({});
+}
+
+Status PartitionRun::Plan() {
+  const Time local = services_.clock.Now();
+  const Time now = plan::SealingNow(local, loaded_.state);
+  if (now - local > settings_.options.grace) {
+    services_.progress.Line("the newest object in " + id_.key_prefix + " is " +
+                            FormatDuration(now - local) +
+                            " ahead of this machine's clock; check the clocks (R315)");
+  }
+  outcome_.plan = plan::PlanPartition(loaded_.state, settings_.options, now);
+  if (outcome_.plan.verdict != plan::Verdict::kCandidate) return {};
+  // Only now is it worth to open the files: rows, and what cannot be rewritten.
+  Status inspected = InspectLive(services_, loaded_);
+  if (!inspected && inspected.error().code == Code::kNotFound) {
+    return Fail(Vanished(std::move(inspected.error())));
+  }
+  LITHIFY_TRY(std::move(inspected));
+  outcome_.plan = plan::PlanPartition(loaded_.state, settings_.options, now);
+  return {};
+}
+
+rewrite::GroupRequest PartitionRun::MakeRequest() {
+  rewrite::GroupRequest request;
+  request.job_id = job_id_;
+  request.partition = id_.key_prefix;
+  for (const std::string& name : outcome_.plan.inputs) {
+    const auto file = std::ranges::find(loaded_.state.files, name, &HiveFile::name);
+    LITHIFY_CHECK(file != loaded_.state.files.end(), "the plan names a file that is not there");
+    request.inputs.push_back({id_.key_prefix + name, file->size});
+  }
+  request.rows = MakeRowRule(LayoutOf(settings_, id_), id_);
+  request.shape = settings_.shape;
+  request.shape.outputs = outcome_.plan.outputs;
+  request.verify = settings_.verify;
+  request.threads = share_.threads;
+  request.memory_bytes = share_.memory_bytes;
+  request.new_name = [this] {
+    return MakeUuidV7(services_.clock, services_.random) + ".parquet";
+  };
+  request.before_publish = [this] { return BeforePublish(); };
+  request.on_progress = [this](int64_t bytes) { services_.progress.AddBytes(bytes); };
+  return request;
+}
+
+Status PartitionRun::Rewrite() {
+  auto report = services_.runner.Run(MakeRequest(), cancel_);
+  if (!report) {
+    Error error = std::move(report.error()).In(id_.key_prefix);
+    if (error.code == Code::kNotFound) error = Vanished(std::move(error));
+    if (error.code == Code::kUnknownOutcome) services_.progress.Line(error.ToString());
+    return Fail(std::move(error));
+  }
+  outcome_.notes.insert(outcome_.notes.end(), report->notes.begin(), report->notes.end());
+  outcome_.tiers = report->tiers;
+  if (!guard::kBootstrap && !loaded_.state.manifest) LITHIFY_TRY(Bootstrap());
+  // Not cancelled any more: the work is done, and what is left is short.
+  return Commit(*report);
+}
+
+Error PartitionRun::Vanished(Error error) const {
+  auto now = table::ReadManifest(services_.store, id_.key_prefix);
+  if (!now) return error;
+  const std::string planned = loaded_.state.manifest ? loaded_.state.manifest->version : "";
+  const std::string current = now->has_value() ? (*now)->version : "";
+  if (planned == current) return error;
+  error.code = Code::kConflict;
+  error.message += "; the manifest moved on meanwhile";
+  return error;
+}
+
+Status PartitionRun::BeforePublish() {
+  if (loaded_.state.manifest) return CheckUnmoved();
+  return guard::kBootstrap ? Bootstrap() : Status();
+}
+
+Status PartitionRun::CheckUnmoved() {
+  LITHIFY_TRY_ASSIGN(const auto current, table::ReadManifest(services_.store, id_.key_prefix));
+  if (current && current->version == loaded_.state.manifest->version) return {};
+  return Fail(Code::kConflict, "another generation was published during the rewrite",
+              id_.key_prefix, "the next sweep plans again");
+}
+
+Status PartitionRun::Bootstrap() {
+  // A fresh look: readers without a manifest see all files that are here now, so the first
+  // generation must name those, not the ones at planning time (R215, T20).
+  LITHIFY_TRY_ASSIGN(LoadedPartition fresh, LoadPartition(services_, settings_.options, id_));
+  if (fresh.state.manifest) {
+    return Fail(Code::kConflict, "somebody else published the first generation", id_.key_prefix,
+                "the next sweep plans again");
+  }
+  if (guard::kBootstrap) LITHIFY_TRY(InspectLive(services_, fresh));
+  std::vector<std::string> live = fresh.Names(FileState::kLive);
+  if (!guard::kBootstrap) {
+    // Broken on purpose: by now the outputs are visible, as in the order that the origin states.
+    live = loaded_.Names(FileState::kLive);
+  }
+  for (const std::string& name : outcome_.plan.inputs) {
+    if (Contains(live, name)) continue;
+    return Fail(Code::kNotFound, "it vanished before the first generation was published",
+                id_.key_prefix + name, "nothing was changed; find out who removed it");
+  }
+  auto published = committer_.Bootstrap(Scope(), live);
+  if (!published) return Fail(std::move(published.error()).In(id_.key_prefix));
+  loaded_.state = std::move(fresh.state);
+  loaded_.state.manifest = std::move(*published);
+  return {};
+}
+
+Status PartitionRun::Commit(const rewrite::GroupReport& report) {
+  outcome_.rows = report.rows_out;
+  outcome_.bytes_out = report.bytes_out;
+  AuditEvent event = MakeEvent(Phase::kIntent);
+  event.inputs = outcome_.plan.inputs;
+  for (const rewrite::OutputFile& output : report.outputs) {
+    event.outputs.push_back(output.name);
+  }
+  event.rows = report.rows_out;
+  event.bytes_in = report.bytes_in;
+  event.bytes_out = report.bytes_out;
+  event.row_digest = report.digest_in.row.ToHex();
+  event.generation = loaded_.generation() + 1;
+  auto event_key = MakeEventKey(services_, settings_, id_.tenant, event.time);
+  Status intent;
+  if (event_key) {
+    event.emitted_file = *event_key;
+    intent = services_.audit.Append(event);
+  } else {
+    intent = Fail(std::move(event_key.error()));
+  }
+  if (!intent) {
+    // T25: no commit without its intent on record.
+    DiscardOutputs(services_, id_, event.outputs, outcome_.notes);
+    return Fail(std::move(intent.error()).In("audit log: the intent could not be recorded"));
+  }
+  auto published = Swap(report);
+  if (!published) return SwapFailed(std::move(published.error()), std::move(event));
+  return Finish(std::move(*published), std::move(event));
+}
+
+Result<ManifestSnapshot> PartitionRun::Swap(const rewrite::GroupReport& report) {
+  commit::SwapRequest request;
+  request.planned = *loaded_.state.manifest;
+  request.inputs = outcome_.plan.inputs;
+  for (const rewrite::OutputFile& output : report.outputs) {
+    request.outputs.push_back({.name = output.name, .size = output.size, .rows = output.rows});
+  }
+  request.rows_in = report.rows_in;
+  request.rows_out = report.rows_out;
+  for (int attempt = 1;; ++attempt) {
+    auto published = committer_.Swap(Scope(), request);
+    if (published || published.error().code != Code::kTransient || attempt == kSwapsMax) {
+      return published;
+    }
+  }
+}
+
+Status PartitionRun::SwapFailed(Error error, AuditEvent event) {
+  event.time = services_.clock.Now();
+  event.error = error.ToString();
+  error = std::move(error).In(id_.key_prefix);
+  if (error.code == Code::kUnknownOutcome) {
+    // The outputs may be live: nothing is removed. The next sweep reconciles.
+    event.phase = Phase::kUnknown;
+    services_.progress.Line(error.ToString());
+    Append(std::move(event));
+    return Fail(std::move(error));
+  }
+  event.phase = Phase::kAborted;
+  // kCorrupt: the outputs are evidence; the garbage collection takes them after its grace.
+  if (error.code != Code::kCorrupt) {
+    DiscardOutputs(services_, id_, event.outputs, outcome_.notes);
+  }
+  Append(std::move(event));
+  return Fail(std::move(error));
+}
+
+Status PartitionRun::Finish(ManifestSnapshot published, AuditEvent event) {
+  loaded_.state.manifest = std::move(published);
+  outcome_.outcome = Outcome::kCommitted;
+  outcome_.outputs = event.outputs;
+  const Time intent_time = event.time;
+  event.phase = Phase::kCommitted;
+  event.time = services_.clock.Now();
+  // From here on nothing turns the commit into a failure (R241): the next sweep finds the intent
+  // without outcome, or the outcome without event, and completes it.
+  if (Status recorded = services_.audit.Append(event); !recorded) {
+    outcome_.notes.push_back("committed, but the audit log says so only after the next sweep: " +
+                             recorded.error().ToString());
+    return {};
+  }
+  if (event.emitted_file.empty()) return {};
+  if (Status emitted = EmitEvent(services_, event, intent_time); !emitted) {
+    outcome_.notes.push_back("committed, but its event is written by the next sweep: " +
+                             emitted.error().ToString());
+  }
+  return {};
+}
+
+void PartitionRun::Append(AuditEvent event) {
+  if (Status appended = services_.audit.Append(event); !appended) {
+    outcome_.notes.push_back("audit log: " + appended.error().ToString());
+  }
+}
+
+commit::CommitScope PartitionRun::Scope() const {
+  return {.key_prefix = id_.key_prefix,
+          .job_id = job_id_,
+          .now = services_.clock.Now(),
+          .gone = FindGone(loaded_.state)};
+}
+
+AuditEvent PartitionRun::MakeEvent(Phase phase) const {
+  AuditEvent event;
+  event.phase = phase;
+  event.time = services_.clock.Now();
+  event.job_id = job_id_;
+  event.series = id_.series;
+  event.tenant = id_.tenant;
+  event.partition = id_.key_prefix;
+  return event;
+}
+
+}  // namespace lithify::job

@@ -1,0 +1,72 @@
+// One partition in one sweep: load, collect, adopt, plan, rewrite, commit. Private to this module.
+#ifndef LITHIFY_JOB_HIVE_PARTITION_RUN_H_
+#define LITHIFY_JOB_HIVE_PARTITION_RUN_H_
+
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "commit/hive_commit.h"
+#include "job/hive_job.h"
+#include "job/hive_load.h"
+
+namespace lithify::job {
+
+// This run's part of what all running partitions share.
+struct RunShare {
+  int threads = 1;
+  int64_t memory_bytes = 0;
+};
+
+// One thread, one use.
+class PartitionRun {
+ public:
+  PartitionRun(const HiveServices& services, const HiveSettings& settings, const PartitionId& id,
+               RunShare share, bool dry_run, const CancelFlag& cancel);
+
+  // Never fails as a whole: the outcome says what happened. Garbage goes to `gc`.
+  PartitionOutcome Run(GcReport& gc);
+
+ private:
+  Status Steps(GcReport& gc);
+  Status Load();
+  Status Collect(GcReport& gc);
+  // Makes late files visible, at once, sealed or not (Q4, H1).
+  Status Adopt();
+  Status AdoptOnce(const std::vector<std::string>& late);
+  // First publication over another writer's manifest (T22).
+  Status TakeOver();
+  Status Plan();
+  Status Rewrite();
+  // GroupRequest::before_publish: the last moment at which nothing of ours is visible.
+  Status BeforePublish();
+  Status Bootstrap();
+  Status CheckUnmoved();
+  rewrite::GroupRequest MakeRequest();
+  Status Commit(const rewrite::GroupReport& report);
+  Result<ManifestSnapshot> Swap(const rewrite::GroupReport& report);
+  Status SwapFailed(Error error, observe::AuditEvent event);
+  Status Finish(ManifestSnapshot published, observe::AuditEvent event);
+  void Append(observe::AuditEvent event);  // A failure becomes a note.
+  // The error of a vanished file: a lost race if the manifest moved on (R313).
+  Error Vanished(Error error) const;
+
+  commit::CommitScope Scope() const;
+  observe::AuditEvent MakeEvent(observe::AuditEvent::Phase phase) const;
+
+  const HiveServices& services_;
+  const HiveSettings& settings_;
+  const PartitionId& id_;
+  const RunShare share_;
+  const bool dry_run_;
+  const CancelFlag& cancel_;
+  const std::string job_id_;
+  commit::HiveCommitter committer_;
+  LoadedPartition loaded_;
+  PartitionOutcome outcome_;
+};
+
+}  // namespace lithify::job
+
+#endif  // LITHIFY_JOB_HIVE_PARTITION_RUN_H_

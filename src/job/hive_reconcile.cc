@@ -1,0 +1,217 @@
+#include "job/hive_reconcile.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "job/hive_events.h"
+#include "job/hive_load.h"
+#include "table/hive_manifest.h"
+
+namespace lithify::job {
+namespace {
+
+using observe::AuditEvent;
+using observe::AuditRecord;
+using Phase = AuditEvent::Phase;
+
+// One attempt to publish: job, partition, generation.
+using Attempt = std::tuple<std::string, std::string, uint64_t>;
+
+Attempt AttemptOf(const AuditEvent& event) {
+  return {event.job_id, event.partition, event.generation};
+}
+
+// What the log knows of one attempt.
+struct Trail {
+  const AuditEvent* intent = nullptr;
+  const AuditEvent* committed = nullptr;
+  bool aborted = false;
+  bool unknown = false;
+};
+
+struct History {
+  std::map<Attempt, Trail> trails;
+  std::set<std::string> emitted;                           // Keys of event files.
+  std::set<std::string> consumed;                          // Keys that were inputs of an attempt.
+  std::map<std::pair<std::string, uint64_t>, std::string> committed_by;  // -> job id.
+};
+
+History ReadHistory(const std::vector<AuditRecord>& records) {
+  History history;
+  for (const AuditRecord& record : records) {
+    const AuditEvent& event = record.event;
+    if (event.phase == Phase::kEmitted) history.emitted.insert(event.emitted_file);
+    if (event.phase == Phase::kAdopted || event.phase == Phase::kCollected ||
+        event.phase == Phase::kEmitted) {
+      continue;
+    }
+    Trail& trail = history.trails[AttemptOf(event)];
+    switch (event.phase) {
+      case Phase::kIntent:
+        trail.intent = &event;
+        for (const std::string& name : event.inputs) {
+          history.consumed.insert(event.partition + name);
+        }
+        break;
+      case Phase::kCommitted:
+        trail.committed = &event;
+        history.committed_by[{event.partition, event.generation}] = event.job_id;
+        break;
+      case Phase::kAborted: trail.aborted = true; break;
+      case Phase::kUnknown: trail.unknown = true; break;
+      default: break;
+    }
+  }
+  return history;
+}
+
+enum class Fate { kCommitted, kAborted, kUnknown, kWait };
+
+struct Finding {
+  Fate fate = Fate::kWait;
+  std::string why;
+};
+
+class Reconciler {
+ public:
+  Reconciler(const HiveServices& services, const HiveSettings& settings, SweepReport& report)
+      : services_(services), settings_(settings), report_(report) {}
+
+  void Run(const CancelFlag& cancel) {
+    auto records = services_.audit.ReadAll();
+    if (!records) {
+      report_.errors.push_back(std::move(records.error()).In("audit log"));
+      return;
+    }
+    History history = ReadHistory(*records);
+    for (auto& [attempt, trail] : history.trails) {
+      if (cancel.requested()) return;
+      if (trail.intent != nullptr && trail.committed == nullptr && !trail.aborted) {
+        Decide(history, *trail.intent, trail);
+      }
+      if (trail.committed != nullptr) EmitMissing(history, trail);
+    }
+  }
+
+ private:
+  void Decide(const History& history, const AuditEvent& intent, Trail& trail) {
+    auto finding = Find(history, intent);
+    if (!finding) {
+      report_.errors.push_back(
+          std::move(finding.error()).In("outcome of job " + intent.job_id));
+      return;
+    }
+    if (finding->fate == Fate::kWait) return;
+    if (finding->fate == Fate::kUnknown && trail.unknown) return;  // It was said before.
+    AuditEvent outcome = intent;
+    outcome.time = services_.clock.Now();
+    outcome.phase = finding->fate == Fate::kCommitted ? Phase::kCommitted
+                    : finding->fate == Fate::kAborted ? Phase::kAborted
+                                                      : Phase::kUnknown;
+    if (finding->fate != Fate::kCommitted) outcome.error = finding->why;
+    if (Status appended = services_.audit.Append(outcome); !appended) {
+      report_.errors.push_back(std::move(appended.error()).In("audit log"));
+      return;
+    }
+    if (finding->fate == Fate::kUnknown) {
+      services_.progress.Line("the outcome of job " + intent.job_id + " in " + intent.partition +
+                              " (generation " + std::to_string(intent.generation) +
+                              ") cannot be told: " + finding->why);
+      return;
+    }
+    ++report_.reconciled;
+    if (finding->fate == Fate::kCommitted) {
+      reconciled_.push_back(std::make_unique<AuditEvent>(std::move(outcome)));
+      trail.committed = reconciled_.back().get();
+    }
+  }
+
+  Result<Finding> Find(const History& history, const AuditEvent& intent) {
+    LITHIFY_TRY_ASSIGN(const auto snapshot,
+                       table::ReadManifest(services_.store, intent.partition));
+    if (!snapshot) {
+      return Finding{Fate::kUnknown, "manifest.json is gone, although the attempt built on one"};
+    }
+    const HiveManifest& manifest = snapshot->manifest;
+    if (manifest.generation < intent.generation) return FindUndecided(intent);
+    if (manifest.generation == intent.generation && manifest.has_lineage) {
+      if (manifest.job_id == intent.job_id) return Finding{Fate::kCommitted, {}};
+      return Finding{Fate::kAborted, "job " + manifest.job_id + " published this generation"};
+    }
+    return FindOvertaken(history, intent, manifest);
+  }
+
+  // The generation of the attempt is still to come: its process may be alive. It cannot commit any
+  // more once its outputs are gone, which the garbage collection sees to behind a fence. Without
+  // outputs (no input had a row) only the next generation decides; its inputs bring that about.
+  Result<Finding> FindUndecided(const AuditEvent& intent) {
+    if (intent.outputs.empty()) return Finding{};
+    if (services_.clock.Now() - intent.time <= settings_.options.gc_grace) return Finding{};
+    for (const std::string& name : intent.outputs) {
+      auto info = services_.store.Stat(intent.partition + name);
+      if (info) return Finding{};
+      if (info.error().code != Code::kNotFound) return Fail(std::move(info.error()));
+    }
+    return Finding{Fate::kAborted, "its process ended before the commit; nothing was published"};
+  }
+
+  // Later generations were published, on top of the attempt or instead of it.
+  static Finding FindOvertaken(const History& history, const AuditEvent& intent,
+                               const HiveManifest& manifest) {
+    for (const std::string& name : intent.inputs) {
+      const RetiredFile* record = FindRetired(manifest, name);
+      if (record != nullptr && record->job_id == intent.job_id &&
+          record->reason == RetiredFile::Reason::kSuperseded) {
+        return {Fate::kCommitted, {}};
+      }
+    }
+    for (const std::string& name : intent.outputs) {
+      const RetiredFile* record = FindRetired(manifest, name);
+      if (IsLive(manifest, name) || history.consumed.contains(intent.partition + name) ||
+          (record != nullptr && record->reason == RetiredFile::Reason::kSuperseded)) {
+        return {Fate::kCommitted, {}};
+      }
+    }
+    const auto winner = history.committed_by.find({intent.partition, intent.generation});
+    if (winner != history.committed_by.end() && winner->second != intent.job_id) {
+      return {Fate::kAborted, "job " + winner->second + " published this generation"};
+    }
+    if (!manifest.has_lineage) {
+      return {Fate::kUnknown, "another writer replaced the manifest (generation " +
+                                  std::to_string(manifest.generation) + ")"};
+    }
+    return {Fate::kAborted, "its outputs are in no generation; generation " +
+                                std::to_string(manifest.generation) + " is live"};
+  }
+
+  void EmitMissing(History& history, const Trail& trail) {
+    const AuditEvent& committed = *trail.committed;
+    if (settings_.audit_series.empty() || committed.emitted_file.empty()) return;
+    if (!history.emitted.insert(committed.emitted_file).second) return;
+    const Time time = trail.intent != nullptr ? trail.intent->time : committed.time;
+    if (Status emitted = EmitEvent(services_, committed, time); !emitted) {
+      report_.errors.push_back(std::move(emitted.error()).In("event of job " + committed.job_id));
+    }
+  }
+
+  const HiveServices& services_;
+  const HiveSettings& settings_;
+  SweepReport& report_;
+  std::vector<std::unique_ptr<AuditEvent>> reconciled_;  // Trails point into it.
+};
+
+}  // namespace
+
+void Reconcile(const HiveServices& services, const HiveSettings& settings, const CancelFlag& cancel,
+               SweepReport& report) {
+  Reconciler(services, settings, report).Run(cancel);
+}
+
+}  // namespace lithify::job

@@ -1,0 +1,137 @@
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "job/hive_events.h"
+#include "job/hive_gc.h"
+#include "job/hive_job.h"
+#include "job/hive_load.h"
+#include "job/hive_partition_run.h"
+#include "job/hive_reconcile.h"
+
+namespace lithify::job {
+namespace {
+
+Status CheckSettings(const HiveServices& services, const HiveSettings& settings) {
+  if (settings.series.empty()) {
+    return Fail(Code::kInvalid, "no series is configured", {}, "name a layout, or a preset");
+  }
+  for (const SeriesLayout& layout : settings.series) {
+    Status checked = table::CheckLayout(layout);
+    if (!checked) return Fail(std::move(checked.error()).In("series " + layout.name));
+  }
+  if (settings.threads < 1 || settings.partitions_at_once < 1 || settings.memory_bytes < 1) {
+    return Fail(Code::kInvalid, "threads, partitions at once and memory must be positive");
+  }
+  return CheckAuditSeries(services, settings);
+}
+
+// Runs `work(0 … count - 1)`, in that order, on `threads` threads.
+template <typename F>
+void ForEach(size_t count, int threads, F work) {
+  std::atomic<size_t> next{0};
+  const auto loop = [&] {
+    for (size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) work(i);
+  };
+  std::vector<std::jthread> others;
+  for (int i = 1; i < threads; ++i) others.emplace_back(loop);
+  loop();
+}
+
+void Merge(GcReport& into, GcReport&& from) {
+  std::ranges::move(from.removed, std::back_inserter(into.removed));
+  std::ranges::move(from.kept, std::back_inserter(into.kept));
+  std::ranges::move(from.errors, std::back_inserter(into.errors));
+}
+
+}  // namespace
+
+std::string_view OutcomeName(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kCommitted: return "committed";
+    case Outcome::kPlanned: return "planned";
+    case Outcome::kSkipped: return "skipped";
+    case Outcome::kAdopted: return "adopted";
+    case Outcome::kLostRace: return "lost_race";
+    case Outcome::kFailed: return "failed";
+    case Outcome::kCancelled: return "cancelled";
+  }
+  return "failed";
+}
+
+int64_t SweepReport::Count(Outcome outcome) const {
+  return std::ranges::count(partitions, outcome, &PartitionOutcome::outcome);
+}
+
+bool SweepReport::failed() const {
+  return !errors.empty() || !gc.errors.empty() || Count(Outcome::kFailed) > 0;
+}
+
+Result<SweepReport> HiveJob::Sweep(
+    const table::PartitionFilter& filter, bool dry_run, const CancelFlag& cancel,
+    const std::function<void(const PartitionOutcome&)>& on_partition) {
+  LITHIFY_TRY(CheckSettings(services_, settings_));
+  const Duration begin = services_.clock.Monotonic();
+  SweepReport report;
+  auto found = table::FindPartitions(services_.store, settings_.series, filter, cancel);
+  if (!found && found.error().code == Code::kCancelled && cancel.requested()) {
+    report.cancelled = true;
+    return report;
+  }
+  if (!found) return Fail(std::move(found.error()));
+  report.skipped_paths = std::move(found->skipped);
+  report.errors = std::move(found->errors);
+  if (!dry_run) Reconcile(services_, settings_, cancel, report);
+
+  const std::vector<PartitionId>& ids = found->partitions;
+  services_.progress.AddTotal(0, static_cast<int64_t>(ids.size()));
+  const int at_once =
+      std::clamp(std::min(settings_.partitions_at_once, settings_.threads), 1,
+                 static_cast<int>(std::clamp<size_t>(ids.size(), 1, 4096)));
+  const RunShare share{.threads = settings_.threads / at_once,
+                       .memory_bytes = std::max<int64_t>(1, settings_.memory_bytes / at_once)};
+  report.partitions.resize(ids.size());
+  std::mutex mutex;  // Guards report.gc and the callback.
+  ForEach(ids.size(), at_once, [&](size_t i) {
+    GcReport gc;
+    // One bad partition never stops the others (R240).
+    report.partitions[i] =
+        PartitionRun(services_, settings_, ids[i], share, dry_run, cancel).Run(gc);
+    services_.progress.AddItem();
+    std::lock_guard lock(mutex);
+    Merge(report.gc, std::move(gc));
+    if (on_partition) on_partition(report.partitions[i]);
+  });
+  report.cancelled = cancel.requested();
+  report.took = services_.clock.Monotonic() - begin;
+  return report;
+}
+
+Result<GcReport> HiveJob::Collect(const table::PartitionFilter& filter, bool dry_run,
+                                  const CancelFlag& cancel) {
+  LITHIFY_TRY(CheckSettings(services_, settings_));
+  LITHIFY_TRY_ASSIGN(auto found,
+                     table::FindPartitions(services_.store, settings_.series, filter, cancel));
+  GcReport report;
+  report.errors = std::move(found.errors);
+  for (const PartitionId& id : found.partitions) {
+    LITHIFY_TRY(cancel.Check());
+    auto loaded = LoadPartition(services_, settings_.options, id);
+    if (!loaded) {
+      // Somebody is busy there: nothing that cannot wait.
+      if (loaded.error().code != Code::kConflict) {
+        report.errors.push_back(std::move(loaded.error()));
+      }
+      continue;
+    }
+    CollectPartition(services_, settings_, *loaded, MakeUuidV7(services_.clock, services_.random),
+                     dry_run, cancel, report);
+  }
+  return report;
+}
+
+}  // namespace lithify::job

@@ -1,0 +1,87 @@
+// The audit log: what lithify was about to change and what came of it, one JSON object per line,
+// chained by hash (R169, R170, R178, T25). An intent is written before each commit; its outcome
+// after. Not to be confused with the `audit/` Parquet series of a hive tree (T34).
+//
+// Line: {"time","kind":"maintenance","statement_type","phase","job_id","actor":{…},"status",
+// …event fields…,"integrity":{"seq","prev_hash","hash"}} where hash = sha256(prev_hash || the line
+// with "hash" set to ""), genesis 64 zeros, seq from 0. Loss of the tail cannot be found by the
+// chain alone; docs/THREAT_MODEL.md says what follows.
+//
+// A record is a line that ends with a newline. A crash while appending leaves a torn fragment
+// without one: it never was acknowledged, is no part of the chain, and stays as evidence. The next
+// append ends it with " #torn", starts a new line, and covers the fragment with
+// "integrity"."torn" = sha256 of its bytes; so a fragment that was altered or added later is found.
+#ifndef LITHIFY_OBSERVE_AUDIT_LOG_H_
+#define LITHIFY_OBSERVE_AUDIT_LOG_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace lithify::observe {
+
+// One step of one hive compaction (R243).
+struct AuditEvent {
+  enum class Phase {
+    kIntent,     // About to publish.
+    kCommitted,  // The swap is known to have happened.
+    kAborted,    // Known not to have happened; `error` says why.
+    kUnknown,    // Cannot be told; loud.
+    kAdopted,    // Late files were made visible.
+    kCollected,  // Files were removed; `inputs` names them.
+    kEmitted,    // The event is in the audit/ series, as file `emitted_file`.
+  };
+  Phase phase = Phase::kIntent;
+  Time time;
+  std::string job_id;
+  std::string series;
+  std::string tenant;
+  std::string partition;  // Key prefix, with the trailing slash.
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  int64_t rows = 0;
+  int64_t bytes_in = 0;
+  int64_t bytes_out = 0;
+  uint64_t generation = 0;  // That was or would be published.
+  std::string row_digest;   // Hex; of the rows of the inputs.
+  std::string error;
+  std::string emitted_file;  // Key of the Parquet event file, for kCommitted and kEmitted.
+  std::string actor = {};    // Who ran it. Empty: Append writes the user of this process.
+};
+
+struct AuditRecord {
+  AuditEvent event;
+  uint64_t seq = 0;
+  std::string hash;
+};
+
+// Thread-safe, and safe between processes on one tree.
+class AuditLog {
+ public:
+  virtual ~AuditLog() = default;
+  // Durable on success.
+  virtual Status Append(const AuditEvent& event) = 0;
+  // All records, oldest first. kCorrupt, with the line number, where the chain does not hold; a
+  // torn last line (crash while appending) is reported by `torn_tail` and skipped. An absent file
+  // has no records.
+  virtual Result<std::vector<AuditRecord>> ReadAll(bool* torn_tail = nullptr) = 0;
+};
+
+// `path` is a local file, created with its directory at the first append. Appends of all processes
+// are put in order by flock on the file (kUnsupported where the file system has none).
+std::unique_ptr<AuditLog> OpenFileAuditLog(std::string path);
+// For tests, simulations and roots without a place for it.
+std::unique_ptr<AuditLog> OpenMemoryAuditLog();
+
+// The event as one line of JSON without the integrity part (also the form of `lithify audit
+// --json`).
+std::string AuditEventJson(const AuditEvent& event);
+std::string_view PhaseName(AuditEvent::Phase phase);
+
+}  // namespace lithify::observe
+
+#endif  // LITHIFY_OBSERVE_AUDIT_LOG_H_

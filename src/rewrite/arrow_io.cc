@@ -1,0 +1,164 @@
+#include "rewrite/arrow_io.h"
+
+#include <arrow/buffer.h>
+#include <arrow/result.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace lithify::rewrite {
+namespace {
+
+class ErrorDetail final : public arrow::StatusDetail {
+ public:
+  explicit ErrorDetail(Error error) : error_(std::move(error)) {}
+  const char* type_id() const override { return kTypeId; }
+  std::string ToString() const override { return error_.ToString(); }
+  const Error& error() const { return error_; }
+
+  static constexpr const char* kTypeId = "lithify::Error";
+
+ private:
+  Error error_;
+};
+
+class ArrowFile final : public arrow::io::RandomAccessFile {
+ public:
+  ArrowFile(ReaderCache& cache, std::string key, int64_t size, const CancelFlag* cancel)
+      : cache_(cache), key_(std::move(key)), size_(size), cancel_(cancel) {
+    set_mode(arrow::io::FileMode::READ);
+  }
+
+  arrow::Status Close() override {
+    closed_ = true;
+    return arrow::Status::OK();
+  }
+  bool closed() const override { return closed_; }
+  arrow::Result<int64_t> Tell() const override { return position_; }
+  arrow::Status Seek(int64_t position) override {
+    position_ = position;
+    return arrow::Status::OK();
+  }
+  arrow::Result<int64_t> GetSize() override { return size_; }
+
+  arrow::Result<int64_t> ReadAt(int64_t position, int64_t nbytes, void* out) override {
+    if (cancel_ != nullptr) {
+      if (auto go_on = cancel_->Check(); !go_on) return ToArrow(go_on.error());
+    }
+    if (position < 0 || nbytes < 0) return arrow::Status::Invalid("negative offset or length");
+    auto reader = cache_.Get(key_);
+    if (!reader) return ToArrow(reader.error());
+    auto got = (*reader)->ReadAt(
+        position, std::span(static_cast<std::byte*>(out), static_cast<size_t>(nbytes)));
+    if (!got) return ToArrow(got.error());
+    return *got;
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t nbytes) override {
+    // A damaged footer may claim any length: never allocate beyond the file's end.
+    nbytes = std::clamp<int64_t>(nbytes, 0, std::max<int64_t>(0, size_ - position));
+    ARROW_ASSIGN_OR_RAISE(auto buffer, arrow::AllocateResizableBuffer(nbytes));
+    ARROW_ASSIGN_OR_RAISE(const int64_t got, ReadAt(position, nbytes, buffer->mutable_data()));
+    ARROW_RETURN_NOT_OK(buffer->Resize(got));
+    return std::shared_ptr<arrow::Buffer>(std::move(buffer));
+  }
+  arrow::Result<int64_t> Read(int64_t nbytes, void* out) override {
+    ARROW_ASSIGN_OR_RAISE(const int64_t got, ReadAt(position_, nbytes, out));
+    position_ += got;
+    return got;
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t nbytes) override {
+    ARROW_ASSIGN_OR_RAISE(auto buffer, ReadAt(position_, nbytes));
+    position_ += buffer->size();
+    return buffer;
+  }
+
+ private:
+  ReaderCache& cache_;
+  const std::string key_;
+  const int64_t size_;
+  const CancelFlag* cancel_;
+  int64_t position_ = 0;
+  bool closed_ = false;
+};
+
+class ArrowSink final : public arrow::io::OutputStream {
+ public:
+  ArrowSink(storage::Writer& writer, const CancelFlag* cancel)
+      : writer_(writer), cancel_(cancel) {
+    set_mode(arrow::io::FileMode::WRITE);
+  }
+  arrow::Status Close() override {
+    closed_ = true;
+    return arrow::Status::OK();
+  }
+  bool closed() const override { return closed_; }
+  arrow::Result<int64_t> Tell() const override { return position_; }
+  arrow::Status Write(const void* data, int64_t nbytes) override {
+    if (cancel_ != nullptr) {
+      if (auto go_on = cancel_->Check(); !go_on) return ToArrow(go_on.error());
+    }
+    auto done = writer_.Append(
+        std::span(static_cast<const std::byte*>(data), static_cast<size_t>(nbytes)));
+    if (!done) return ToArrow(done.error());
+    position_ += nbytes;
+    return arrow::Status::OK();
+  }
+
+ private:
+  storage::Writer& writer_;
+  const CancelFlag* cancel_;
+  int64_t position_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+arrow::Status ToArrow(const Error& error) {
+  return arrow::Status(arrow::StatusCode::IOError, error.ToString(),
+                       std::make_shared<ErrorDetail>(error));
+}
+
+Error FromArrow(const arrow::Status& status) {
+  if (status.detail() != nullptr && status.detail()->type_id() == ErrorDetail::kTypeId) {
+    return static_cast<const ErrorDetail&>(*status.detail()).error();
+  }
+  if (status.IsOutOfMemory()) {
+    return Error{Code::kLimit, "the memory bound does not hold this data: " + status.message(), "",
+                 "raise --memory, or lower --jobs"};
+  }
+  if (status.IsNotImplemented()) return Error{Code::kUnsupported, status.message(), "", ""};
+  return Error{Code::kCorrupt, status.message(), "", ""};
+}
+
+Result<std::shared_ptr<storage::Reader>> ReaderCache::Get(const std::string& key) {
+  {
+    std::lock_guard lock(mutex_);
+    for (auto it = entries_.rbegin(); it != entries_.rend(); ++it) {
+      if (it->key != key) continue;
+      auto reader = it->reader;
+      std::rotate(it.base() - 1, it.base(), entries_.end());
+      return reader;
+    }
+  }
+  LITHIFY_TRY_ASSIGN(std::unique_ptr<storage::Reader> opened, store_.Open(key));
+  std::shared_ptr<storage::Reader> reader = std::move(opened);
+  std::lock_guard lock(mutex_);
+  if (entries_.size() >= open_max_) entries_.erase(entries_.begin());
+  entries_.push_back(Entry{key, reader});
+  return reader;
+}
+
+std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache, std::string key,
+                                                           int64_t size,
+                                                           const CancelFlag* cancel) {
+  return std::make_shared<ArrowFile>(cache, std::move(key), size, cancel);
+}
+
+std::shared_ptr<arrow::io::OutputStream> MakeArrowSink(storage::Writer& writer,
+                                                       const CancelFlag* cancel) {
+  return std::make_shared<ArrowSink>(writer, cancel);
+}
+
+}  // namespace lithify::rewrite

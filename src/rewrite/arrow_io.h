@@ -1,0 +1,109 @@
+// Between our storage interface and Arrow's: files, streams, errors and bounded memory.
+//
+// A storage error keeps its code on the way through Arrow and Parquet exceptions and comes out of
+// GuardParquet() as it went in.
+#ifndef LITHIFY_REWRITE_ARROW_IO_H_
+#define LITHIFY_REWRITE_ARROW_IO_H_
+
+#include <arrow/io/interfaces.h>
+#include <arrow/memory_pool.h>
+#include <arrow/status.h>
+#include <parquet/exception.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "storage/store.h"
+
+namespace lithify::rewrite {
+
+// An Arrow status that carries `error` unchanged.
+arrow::Status ToArrow(const Error& error);
+// The carried error, or a code fitting the status: out of memory is kLimit, anything else about
+// bytes is kCorrupt.
+Error FromArrow(const arrow::Status& status);
+
+// Runs `body` (returning Status or Result<T>) and turns every exception into an Error in `where`.
+template <typename Body>
+auto GuardParquet(const std::string& where, Body&& body) -> decltype(body()) {
+  try {
+    auto result = body();
+    if (!result) return Fail(std::move(result.error()).In(where));
+    return result;
+  } catch (const parquet::ParquetStatusException& e) {
+    return Fail(FromArrow(e.status()).In(where));
+  } catch (const parquet::ParquetException& e) {
+    return Fail(Code::kCorrupt, e.what(), where);
+  } catch (const std::bad_alloc&) {
+    return Fail(Code::kLimit, "out of memory", where, "raise --memory or lower --jobs");
+  } catch (const std::exception& e) {
+    return Fail(Code::kCorrupt, e.what(), where);
+  }
+}
+
+// Keeps at most `open_max` objects of one store open and opens them again on demand, so that a
+// group may have more inputs than the process may have descriptors. Thread-safe.
+class ReaderCache {
+ public:
+  ReaderCache(storage::Store& store, size_t open_max) : store_(store), open_max_(open_max) {}
+  Result<std::shared_ptr<storage::Reader>> Get(const std::string& key);
+
+ private:
+  struct Entry {
+    std::string key;
+    std::shared_ptr<storage::Reader> reader;
+  };
+  storage::Store& store_;
+  const size_t open_max_;
+  std::mutex mutex_;
+  std::vector<Entry> entries_;  // Most recently used last; few enough for a linear search.
+};
+
+// `key` of `cache` as an Arrow file. Reads fail with kCancelled once `cancel` is raised.
+std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache, std::string key,
+                                                           int64_t size, const CancelFlag* cancel);
+
+// Appends to `writer`, which the caller keeps, publishes or discards. Close() publishes nothing.
+std::shared_ptr<arrow::io::OutputStream> MakeArrowSink(storage::Writer& writer,
+                                                       const CancelFlag* cancel);
+
+// Allocates through Arrow's default pool, counts for itself, refuses beyond `bytes_max`.
+class BoundedPool {
+ public:
+  explicit BoundedPool(int64_t bytes_max)
+      : counted_(arrow::default_memory_pool()), capped_(&counted_, bytes_max) {}
+  arrow::MemoryPool* get() { return &capped_; }
+  // True once an allocation was refused.
+  bool exhausted() const { return capped_.exhausted; }
+
+ private:
+  struct Capped final : arrow::CappedMemoryPool {
+    using arrow::CappedMemoryPool::CappedMemoryPool;
+    using arrow::MemoryPool::Allocate;
+    using arrow::MemoryPool::Reallocate;
+    arrow::Status Allocate(int64_t size, int64_t alignment, uint8_t** out) override {
+      return Note(arrow::CappedMemoryPool::Allocate(size, alignment, out));
+    }
+    arrow::Status Reallocate(int64_t old_size, int64_t new_size, int64_t alignment,
+                             uint8_t** out) override {
+      return Note(arrow::CappedMemoryPool::Reallocate(old_size, new_size, alignment, out));
+    }
+    arrow::Status Note(arrow::Status status) {
+      if (status.IsOutOfMemory()) exhausted = true;
+      return status;
+    }
+    std::atomic<bool> exhausted{false};
+  };
+  arrow::ProxyMemoryPool counted_;
+  Capped capped_;
+};
+
+}  // namespace lithify::rewrite
+
+#endif  // LITHIFY_REWRITE_ARROW_IO_H_

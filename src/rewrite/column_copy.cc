@@ -1,0 +1,513 @@
+#include "rewrite/column_copy.h"
+
+#include <parquet/column_reader.h>
+#include <parquet/exception.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "rewrite/row_hash.h"
+
+namespace lithify::rewrite {
+namespace {
+
+using parquet::Type;
+
+constexpr int64_t kBatchLevels = 8192;
+constexpr int kEmptyPagesMax = 10'000;
+
+// Decoded entries of one stretch of one chunk, in output terms.
+template <typename T>
+struct Batch {
+  std::vector<int16_t> definition;
+  std::vector<int16_t> repetition;
+  std::unique_ptr<T[]> values;  // Dense: entries whose definition level is the maximum.
+  int64_t levels = 0;
+  int64_t level_at = 0;  // Consumed so far.
+  int64_t value_at = 0;
+};
+
+void SignExtendBigEndian(uint64_t value, bool negative, uint8_t* out, int length) {
+  std::memset(out, negative ? 0xff : 0, static_cast<size_t>(length));
+  for (int i = 0; i < 8 && i < length; ++i) {
+    out[length - 1 - i] = static_cast<uint8_t>(value >> (8 * i));
+  }
+}
+
+template <typename OutType>
+class TypedCopy final : public ColumnCopy {
+  using T = typename OutType::c_type;
+
+ public:
+  TypedCopy(const std::vector<std::unique_ptr<InputSource>>& inputs,
+            const ColumnCopyOptions& options)
+      : inputs_(inputs), options_(options), seed_(ColumnSeed(options.output.path)), group_(options.first_group) {
+    batch_.definition.resize(kBatchLevels);
+    batch_.repetition.resize(kBatchLevels);
+    batch_.values = std::make_unique<T[]>(kBatchLevels);
+    hashes_.resize(kBatchLevels);
+  }
+
+  Result<Digest128> Copy(int64_t rows, parquet::ColumnWriter* writer,
+                         RowGroupRows& shared) override {
+    auto* typed = static_cast<parquet::TypedColumnWriter<OutType>*>(writer);
+    digest_ = Digest128{};
+    row_ = 0;
+    row_open_ = false;
+    while (true) {
+      if (batch_.level_at == batch_.levels) {
+        if (row_ == rows && (at_chunk_end_ || options_.output.repetition_max == 0)) break;
+        LITHIFY_TRY_ASSIGN(const bool more, Fill());
+        if (!more) break;
+        continue;
+      }
+      const int64_t take = TakeLevels(rows);
+      if (take == 0) break;
+      LITHIFY_TRY(Consume(take, typed, shared));
+    }
+    CloseRow(shared);
+    if (row_ != rows) return Fail(Short());
+    return digest_;
+  }
+
+  std::string current_input() const override {
+    return input_ < inputs_.size() ? inputs_[input_]->key : std::string("end of input");
+  }
+
+  Status Finish() override {
+    if (batch_.level_at < batch_.levels) return Fail(Long());
+    while (true) {
+      LITHIFY_TRY_ASSIGN(const bool more, Fill());
+      if (!more) return {};
+      if (batch_.level_at < batch_.levels) return Fail(Long());
+    }
+  }
+
+ private:
+  const LeafSource& source() const {
+    return inputs_[input_]->leaves[static_cast<size_t>(options_.leaf)];
+  }
+
+  Error Where(Error error) const {
+    return std::move(error).In("column " + options_.output.path).In(current_input());
+  }
+  Error Short() const {
+    return Where(Error{Code::kCorrupt, "the column has fewer rows than its row group claims", "",
+                       "restore the file from its source"});
+  }
+  Error Long() const {
+    return Where(Error{Code::kCorrupt, "the column has more rows than its row group claims", "",
+                       "restore the file from its source"});
+  }
+
+  int EndGroup(const InputSource& in) const {
+    return options_.last_group < 0 ? in.footer->num_row_groups() : options_.last_group + 1;
+  }
+
+  // How many of the batch's entries belong to rows before `rows`.
+  int64_t TakeLevels(int64_t rows) const {
+    const int64_t left = batch_.levels - batch_.level_at;
+    if (options_.output.repetition_max == 0) return std::min(left, rows - row_);
+    int64_t started = row_;
+    int64_t i = batch_.level_at;
+    for (; i < batch_.levels; ++i) {
+      if (batch_.repetition[static_cast<size_t>(i)] == 0 && started++ == rows) break;
+    }
+    return i - batch_.level_at;
+  }
+
+  // Next entries into the batch; false at the end of all inputs.
+  Result<bool> Fill() {
+    batch_.level_at = batch_.levels = batch_.value_at = 0;
+    while (input_ < inputs_.size()) {
+      const InputSource& in = *inputs_[input_];
+      if (!chunk_open_) {
+        if (group_ == EndGroup(in)) {
+          ++input_;
+          group_ = options_.first_group;
+          continue;
+        }
+        LITHIFY_TRY(OpenChunk(in));
+      }
+      LITHIFY_TRY(ReadSome());
+      if (batch_.levels > 0) {
+        at_chunk_end_ = false;
+        return true;
+      }
+      if (chunk_rows_seen_ != chunk_rows_) {
+        return Fail(chunk_rows_seen_ < chunk_rows_ ? Short() : Long());
+      }
+      at_chunk_end_ = true;
+      chunk_open_ = false;
+      column_.reset();
+      row_group_.reset();
+      ++group_;
+      if (options_.output.repetition_max > 0) return true;  // Let Copy() see the boundary.
+    }
+    at_chunk_end_ = true;
+    return false;
+  }
+
+  Status OpenChunk(const InputSource& in) {
+    chunk_open_ = true;
+    chunk_rows_ = in.footer->RowGroup(group_)->num_rows();
+    chunk_rows_seen_ = 0;
+    chunk_levels_seen_ = 0;
+    if (source().input_leaf < 0 || chunk_rows_ == 0) return {};
+    chunk_levels_ = in.footer->RowGroup(group_)->ColumnChunk(source().input_leaf)->num_values();
+    row_group_ = in.reader->RowGroup(group_);
+    column_ = row_group_->Column(source().input_leaf);
+    return {};
+  }
+
+  // Fills the batch from the open chunk; leaves it empty at the chunk's end.
+  Status ReadSome() {
+    const LeafSource& src = source();
+    if (column_ == nullptr) {  // A column that this file lacks, or an empty row group.
+      const int64_t n = std::min<int64_t>(kBatchLevels, chunk_rows_ - chunk_rows_seen_);
+      std::fill_n(batch_.definition.begin(), n, src.definition_map.front());
+      std::fill_n(batch_.repetition.begin(), n, int16_t{0});
+      batch_.levels = n;
+      chunk_rows_seen_ += n;
+      return {};
+    }
+    const auto* descr = column_->descr();
+    int empty_pages = 0;
+    while (batch_.levels == 0) {
+      int64_t values = 0;
+      int64_t levels = 0;
+      if (src.levels_only) {
+        levels = ReadLevelsOnly(values);
+      } else {
+        LITHIFY_TRY_ASSIGN(levels, ReadValues(src, values));
+      }
+      if (levels == 0) {
+        // Arrow reports an empty page as the end; writers do make them. The chunk's own count of
+        // levels tells the two apart.
+        if (chunk_levels_seen_ == chunk_levels_) return {};
+        if (++empty_pages > kEmptyPagesMax) return Fail(Short());
+        continue;
+      }
+      chunk_levels_seen_ += levels;
+      MapDefinition(src, levels, descr->max_definition_level() > 0);
+      if (descr->max_repetition_level() == 0) {
+        std::fill_n(batch_.repetition.begin(), levels, int16_t{0});
+        chunk_rows_seen_ += levels;
+      } else {
+        chunk_rows_seen_ += std::count(batch_.repetition.begin(),
+                                       batch_.repetition.begin() + levels, int16_t{0});
+        if (src.levels_only) levels = DropDeeper(src.repetition_max, levels);
+      }
+      if (chunk_rows_seen_ > chunk_rows_) return Fail(Long());
+      batch_.levels = levels;
+    }
+    return {};
+  }
+
+  void MapDefinition(const LeafSource& src, int64_t levels, bool has_levels) {
+    if (!has_levels) {
+      std::fill_n(batch_.definition.begin(), levels, src.definition_map.front());
+      return;
+    }
+    const int16_t* map = src.definition_map.data();
+    for (int64_t i = 0; i < levels; ++i) {
+      auto& level = batch_.definition[static_cast<size_t>(i)];
+      level = map[level];
+    }
+  }
+
+  int64_t DropDeeper(int16_t repetition_max, int64_t levels) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < levels; ++i) {
+      const auto from = static_cast<size_t>(i);
+      if (batch_.repetition[from] > repetition_max) continue;
+      batch_.repetition[static_cast<size_t>(kept)] = batch_.repetition[from];
+      batch_.definition[static_cast<size_t>(kept)] = batch_.definition[from];
+      ++kept;
+    }
+    return kept;
+  }
+
+  template <typename InType>
+  int64_t ReadTyped(typename InType::c_type* out, int64_t& values) {
+    auto* reader = static_cast<parquet::TypedColumnReader<InType>*>(column_.get());
+    return reader->ReadBatch(kBatchLevels, batch_.definition.data(), batch_.repetition.data(), out,
+                             &values);
+  }
+
+  template <typename InType>
+  int64_t ReadScratch(int64_t& values) {
+    using In = typename InType::c_type;
+    scratch_.resize(kBatchLevels * sizeof(In) / sizeof(uint64_t) + 1);
+    return ReadTyped<InType>(reinterpret_cast<In*>(scratch_.data()), values);
+  }
+
+  int64_t ReadLevelsOnly(int64_t& values) {
+    switch (column_->type()) {
+      case Type::BOOLEAN: return ReadScratch<parquet::BooleanType>(values);
+      case Type::INT32: return ReadScratch<parquet::Int32Type>(values);
+      case Type::INT64: return ReadScratch<parquet::Int64Type>(values);
+      case Type::INT96: return ReadScratch<parquet::Int96Type>(values);
+      case Type::FLOAT: return ReadScratch<parquet::FloatType>(values);
+      case Type::DOUBLE: return ReadScratch<parquet::DoubleType>(values);
+      case Type::BYTE_ARRAY: return ReadScratch<parquet::ByteArrayType>(values);
+      default: return ReadScratch<parquet::FLBAType>(values);
+    }
+  }
+
+  Result<int64_t> ReadValues(const LeafSource& src, int64_t& values) {
+    if (src.conversion == Conversion::kNone) return ReadTyped<OutType>(batch_.values.get(), values);
+    if constexpr (std::is_same_v<OutType, parquet::Int64Type>) {
+      if (src.conversion == Conversion::kScaleInt64) {
+        const int64_t levels = ReadTyped<OutType>(batch_.values.get(), values);
+        LITHIFY_TRY(Scale(src.factor, values));
+        return levels;
+      }
+      const int64_t levels = ReadScratch<parquet::Int32Type>(values);
+      const auto* in = reinterpret_cast<const int32_t*>(scratch_.data());
+      const bool zero_extend = src.conversion == Conversion::kUint32ToUint64;
+      for (int64_t i = 0; i < values; ++i) {
+        batch_.values[static_cast<size_t>(i)] =
+            zero_extend ? static_cast<int64_t>(static_cast<uint32_t>(in[i])) : in[i];
+      }
+      return levels;
+    } else if constexpr (std::is_same_v<OutType, parquet::DoubleType>) {
+      const int64_t levels = ReadScratch<parquet::FloatType>(values);
+      const auto* in = reinterpret_cast<const float*>(scratch_.data());
+      for (int64_t i = 0; i < values; ++i) batch_.values[static_cast<size_t>(i)] = in[i];
+      return levels;
+    } else if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
+      return ReadFixed(src.conversion, values);
+    } else {
+      return Fail(Where(Error{Code::kInternal, "no such conversion", "", ""}));
+    }
+  }
+
+  Status Scale(int64_t factor, int64_t values) {
+    if constexpr (std::is_same_v<OutType, parquet::Int64Type>) {
+      for (int64_t i = 0; i < values; ++i) {
+        auto& value = batch_.values[static_cast<size_t>(i)];
+        if (__builtin_mul_overflow(value, factor, &value)) {
+          return Fail(Where(Error{Code::kUnsupported,
+                                  "a timestamp does not fit the finer unit of another file", "",
+                                  "rewrite the files with one timestamp unit"}));
+        }
+      }
+    }
+    return {};
+  }
+
+  Result<int64_t> ReadFixed(Conversion conversion, int64_t& values) {
+    const int length = options_.output.type_length;
+    fixed_.resize(static_cast<size_t>(kBatchLevels * length));
+    int64_t levels = 0;
+    if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
+      const auto place = [&](int64_t i) {
+        uint8_t* at = fixed_.data() + i * length;
+        batch_.values[static_cast<size_t>(i)] = parquet::FixedLenByteArray(at);
+        return at;
+      };
+      if (conversion == Conversion::kInt32ToFixed) {
+        levels = ReadScratch<parquet::Int32Type>(values);
+        const auto* in = reinterpret_cast<const int32_t*>(scratch_.data());
+        for (int64_t i = 0; i < values; ++i) {
+          SignExtendBigEndian(static_cast<uint64_t>(int64_t{in[i]}), in[i] < 0, place(i), length);
+        }
+      } else if (conversion == Conversion::kInt64ToFixed) {
+        levels = ReadScratch<parquet::Int64Type>(values);
+        const auto* in = reinterpret_cast<const int64_t*>(scratch_.data());
+        for (int64_t i = 0; i < values; ++i) {
+          SignExtendBigEndian(static_cast<uint64_t>(in[i]), in[i] < 0, place(i), length);
+        }
+      } else {
+        levels = ReadScratch<parquet::FLBAType>(values);
+        const auto* in = reinterpret_cast<const parquet::FixedLenByteArray*>(scratch_.data());
+        const int from = column_->descr()->type_length();
+        for (int64_t i = 0; i < values; ++i) {
+          uint8_t* at = place(i);
+          std::memset(at, (in[i].ptr[0] & 0x80) != 0 ? 0xff : 0, static_cast<size_t>(length - from));
+          std::memcpy(at + (length - from), in[i].ptr, static_cast<size_t>(from));
+        }
+      }
+    }
+    return levels;
+  }
+
+  // Writes, checks and hashes the next `levels` entries of the batch.
+  Status Consume(int64_t levels, parquet::TypedColumnWriter<OutType>* writer,
+                 RowGroupRows& shared) {
+    const int16_t* def = batch_.definition.data() + batch_.level_at;
+    const int16_t* rep = batch_.repetition.data() + batch_.level_at;
+    const T* values = batch_.values.get() + batch_.value_at;
+    const int16_t max = options_.output.definition_max;
+    const int64_t present = max == 0 ? levels : std::count(def, def + levels, max);
+    if (options_.rule != nullptr) LITHIFY_TRY(Check(def, levels, values, present, shared));
+    if (shared.hashed()) Hash(def, rep, levels, values, shared);
+    if (writer != nullptr) Write(writer, def, rep, levels, values);
+    if (options_.output.repetition_max == 0) {
+      row_ += levels;
+    } else if (!shared.hashed()) {
+      row_ += std::count(rep, rep + levels, int16_t{0});
+    }
+    batch_.level_at += levels;
+    batch_.value_at += present;
+    return {};
+  }
+
+  Status Check(const int16_t* def, int64_t levels, const T* values, int64_t present,
+               RowGroupRows& shared) {
+    const ColumnRule& rule = *options_.rule;
+    const auto in_file = [&](Status status) -> Status {
+      if (status) return status;
+      return Fail(std::move(status.error()).In(inputs_[input_]->key));
+    };
+    const auto span = std::span(values, static_cast<size_t>(present));
+    if constexpr (std::is_same_v<OutType, parquet::ByteArrayType>) {
+      if (rule.equals_text) {
+        return in_file(RowChecker::CheckEquals(rule, span, levels - present, row_));
+      }
+    } else if constexpr (std::is_same_v<OutType, parquet::Int64Type> ||
+                         std::is_same_v<OutType, parquet::Int32Type>) {
+      if (rule.equals_number) {
+        const std::vector<int64_t> wide(span.begin(), span.end());
+        return in_file(RowChecker::CheckEquals(rule, wide, levels - present, row_));
+      }
+      if (rule.time_rank >= 0) {
+        auto& times = shared.time_values(rule.time_rank);
+        int64_t v = 0;
+        for (int64_t i = 0; i < levels; ++i) {
+          const bool is_null = options_.output.definition_max > 0 && def[i] == 0;
+          times[static_cast<size_t>(row_ + i)] = is_null ? 0 : values[v++];
+        }
+        return {};
+      }
+    }
+    return Fail(Where(Error{Code::kInternal, "a check that does not fit the column", "", ""}));
+  }
+
+  void Hash(const int16_t* def, const int16_t* rep, int64_t levels, const T* values,
+            RowGroupRows& shared) {
+    const int16_t max = options_.output.definition_max;
+    const int length = options_.output.type_length;
+    int64_t v = 0;
+    if (options_.output.repetition_max == 0) {
+      for (int64_t i = 0; i < levels; ++i) {
+        const uint64_t hash =
+            max > 0 && def[i] < max ? HashNull(def[i]) : HashValue(values[v++], length);
+        AddRowHash(digest_, hash);
+        hashes_[static_cast<size_t>(i)] = HashMix(hash ^ seed_);
+      }
+      shared.AddHashes(row_, hashes_.data(), static_cast<size_t>(levels));
+      return;
+    }
+    for (int64_t i = 0; i < levels; ++i) {
+      if (rep[i] == 0) {
+        CloseRow(shared);
+        row_open_ = true;
+        row_hash_ = 0;
+        ++row_;
+      }
+      const uint64_t hash = def[i] < max ? HashNull(def[i]) : HashValue(values[v++], length);
+      row_hash_ = HashChain(row_hash_, hash, rep[i]);
+    }
+  }
+
+  // Repeated columns: the current row, number row_ - 1, is complete.
+  void CloseRow(RowGroupRows& shared) {
+    if (!row_open_) return;
+    row_open_ = false;
+    AddRowHash(digest_, row_hash_);
+    const uint64_t mixed = HashMix(row_hash_ ^ seed_);
+    shared.AddHashes(row_ - 1, &mixed, 1);
+  }
+
+  // In steps that keep a page of long values near the page size: the writer looks at its size
+  // only after each call.
+  void Write(parquet::TypedColumnWriter<OutType>* writer, const int16_t* def, const int16_t* rep,
+             int64_t levels, const T* values) {
+    if constexpr (std::is_same_v<OutType, parquet::ByteArrayType>) {
+      const int16_t max = options_.output.definition_max;
+      int64_t from = 0;
+      int64_t value_from = 0;
+      int64_t v = 0;
+      int64_t bytes = 0;
+      for (int64_t i = 0; i < levels; ++i) {
+        if (bytes >= options_.page_bytes && rep[i] == 0) {
+          writer->WriteBatch(i - from, def + from, rep + from, values + value_from);
+          from = i;
+          value_from = v;
+          bytes = 0;
+        }
+        if (max == 0 || def[i] == max) bytes += values[v++].len;
+      }
+      writer->WriteBatch(levels - from, def + from, rep + from, values + value_from);
+    } else {
+      writer->WriteBatch(levels, def, rep, values);
+    }
+  }
+
+  const std::vector<std::unique_ptr<InputSource>>& inputs_;
+  const ColumnCopyOptions options_;
+  const uint64_t seed_;
+
+  size_t input_ = 0;
+  int group_;
+  bool chunk_open_ = false;
+  bool at_chunk_end_ = true;
+  int64_t chunk_rows_ = 0;
+  int64_t chunk_rows_seen_ = 0;
+  int64_t chunk_levels_ = 0;
+  int64_t chunk_levels_seen_ = 0;
+  std::shared_ptr<parquet::RowGroupReader> row_group_;
+  std::shared_ptr<parquet::ColumnReader> column_;
+
+  Batch<T> batch_;
+  std::vector<uint64_t> scratch_;  // Aligned for every physical type.
+  std::vector<uint8_t> fixed_;
+  std::vector<uint64_t> hashes_;
+
+  // Of the Copy() call under way.
+  Digest128 digest_;
+  int64_t row_ = 0;
+  bool row_open_ = false;
+  uint64_t row_hash_ = 0;
+};
+
+}  // namespace
+
+RowGroupRows::RowGroupRows(int64_t rows, size_t time_columns, bool hashed) : rows_(rows) {
+  if (hashed) hashes_.assign(static_cast<size_t>(rows), 0);
+  times_.assign(time_columns, std::vector<int64_t>(static_cast<size_t>(rows), 0));
+}
+
+void RowGroupRows::AddHashes(int64_t first, const uint64_t* hashes, size_t n) {
+  std::lock_guard lock(mutex_);
+  uint64_t* into = hashes_.data() + first;
+  for (size_t i = 0; i < n; ++i) into[i] += hashes[i];
+}
+
+Digest128 RowGroupRows::RowDigest() const {
+  Digest128 digest;
+  for (const uint64_t hash : hashes_) AddRowHash(digest, HashMix(hash));
+  return digest;
+}
+
+std::unique_ptr<ColumnCopy> MakeColumnCopy(const std::vector<std::unique_ptr<InputSource>>& inputs,
+                                           const ColumnCopyOptions& options) {
+  switch (options.output.physical) {
+    case Type::BOOLEAN: return std::make_unique<TypedCopy<parquet::BooleanType>>(inputs, options);
+    case Type::INT32: return std::make_unique<TypedCopy<parquet::Int32Type>>(inputs, options);
+    case Type::INT64: return std::make_unique<TypedCopy<parquet::Int64Type>>(inputs, options);
+    case Type::INT96: return std::make_unique<TypedCopy<parquet::Int96Type>>(inputs, options);
+    case Type::FLOAT: return std::make_unique<TypedCopy<parquet::FloatType>>(inputs, options);
+    case Type::DOUBLE: return std::make_unique<TypedCopy<parquet::DoubleType>>(inputs, options);
+    case Type::BYTE_ARRAY:
+      return std::make_unique<TypedCopy<parquet::ByteArrayType>>(inputs, options);
+    default: return std::make_unique<TypedCopy<parquet::FLBAType>>(inputs, options);
+  }
+}
+
+}  // namespace lithify::rewrite

@@ -1,0 +1,86 @@
+// The recode tier for one column: decode values and levels of many inputs, encode them into one
+// writer. Values are never assembled into records or arrays, so any schema is copied as it is.
+#ifndef LITHIFY_REWRITE_COLUMN_COPY_H_
+#define LITHIFY_REWRITE_COLUMN_COPY_H_
+
+#include <parquet/column_writer.h>
+#include <parquet/file_reader.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/result.h"
+#include "rewrite/row_check.h"
+#include "rewrite/schema_tree.h"
+
+namespace lithify::rewrite {
+
+// One input file, opened once and shared by all columns. The reader is used by several threads,
+// each for another column.
+struct InputSource {
+  std::string key;
+  int64_t size = 0;
+  std::shared_ptr<parquet::FileMetaData> footer;
+  std::unique_ptr<SchemaNode> schema;
+  std::vector<LeafSource> leaves;  // One per output leaf.
+  std::unique_ptr<parquet::ParquetFileReader> reader;
+};
+
+// What the columns of one row group share while they are read: hashes per row, and the raw values
+// of the time columns. Thread-safe through its lock.
+class RowGroupRows {
+ public:
+  RowGroupRows(int64_t rows, size_t time_columns, bool hashed);
+  bool hashed() const { return !hashes_.empty(); }
+  int64_t rows() const { return rows_; }
+  // Adds one column's hashes of rows [first, first + n).
+  void AddHashes(int64_t first, const uint64_t* hashes, size_t n);
+  // Only the one thread that reads that time column touches its vector.
+  std::vector<int64_t>& time_values(int rank) { return times_[static_cast<size_t>(rank)]; }
+  const std::vector<std::vector<int64_t>>& times() const { return times_; }
+  Digest128 RowDigest() const;
+
+ private:
+  const int64_t rows_;
+  std::mutex mutex_;
+  std::vector<uint64_t> hashes_;
+  std::vector<std::vector<int64_t>> times_;
+};
+
+// Reads one output column across all inputs, in order, as a cursor. One thread at a time.
+class ColumnCopy {
+ public:
+  virtual ~ColumnCopy() = default;
+
+  // The next `rows` rows into `writer` (null: read, check and hash only). Adds this column's row
+  // hashes to `shared` and returns the column's digest over these rows (zero if not hashed).
+  // kCorrupt if a chunk has more or fewer rows than its row group claims.
+  virtual Result<Digest128> Copy(int64_t rows, parquet::ColumnWriter* writer,
+                                 RowGroupRows& shared) = 0;
+  // kCorrupt unless every input row was consumed.
+  virtual Status Finish() = 0;
+  // Key of the input that is being read, for messages.
+  virtual std::string current_input() const = 0;
+};
+
+struct ColumnCopyOptions {
+  int leaf = 0;  // Output leaf index.
+  OutputLeaf output;
+  const ColumnRule* rule = nullptr;
+  int64_t page_bytes = 0;
+  // Only these row groups of every input; last -1 means to the end.
+  int first_group = 0;
+  int last_group = -1;
+};
+
+// `inputs` outlive the copy.
+std::unique_ptr<ColumnCopy> MakeColumnCopy(const std::vector<std::unique_ptr<InputSource>>& inputs,
+                                           const ColumnCopyOptions& options);
+
+}  // namespace lithify::rewrite
+
+#endif  // LITHIFY_REWRITE_COLUMN_COPY_H_

@@ -1,0 +1,191 @@
+#include "rewrite/footer.h"
+
+#include <arrow/util/compression.h>
+#include <arrow/util/key_value_metadata.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "rewrite/arrow_io.h"
+
+namespace lithify::rewrite {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kTailBytes = 8;  // Footer length and magic.
+
+Error Damaged(std::string why) {
+  return Error{Code::kCorrupt, std::move(why), "",
+               "restore the file from its source, or move it out of the partition"};
+}
+
+json DigestJson(const ContentDigest& digest) {
+  json columns = json::object();
+  for (const auto& [path, value] : digest.columns) columns[path] = value.ToHex();
+  return json{{"rows", digest.rows}, {"row", digest.row.ToHex()}, {"columns", columns}};
+}
+
+std::optional<ContentDigest> DigestFromJson(const std::string& text) {
+  const json parsed = json::parse(text, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("rows") || !parsed["rows"].is_number_integer() ||
+      !parsed.contains("row") || !parsed["row"].is_string() || !parsed.contains("columns") ||
+      !parsed["columns"].is_object()) {
+    return std::nullopt;
+  }
+  ContentDigest digest;
+  digest.rows = parsed["rows"].get<int64_t>();
+  auto row = Digest128::FromHex(parsed["row"].get<std::string>());
+  if (!row) return std::nullopt;
+  digest.row = *row;
+  for (const auto& [path, value] : parsed["columns"].items()) {
+    if (!value.is_string()) return std::nullopt;
+    auto column = Digest128::FromHex(value.get<std::string>());
+    if (!column) return std::nullopt;
+    digest.columns[path] = *column;
+  }
+  return digest;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAccessFile& file,
+                                                          int64_t size) {
+  if (size == 0) return Fail(Damaged("the file is empty (0 bytes), which is no Parquet file"));
+  if (size < 12) {
+    return Fail(Damaged("the file has " + std::to_string(size) +
+                        " bytes, fewer than the smallest Parquet file"));
+  }
+  std::array<uint8_t, kTailBytes> tail{};
+  auto got = file.ReadAt(size - kTailBytes, kTailBytes, tail.data());
+  if (!got.ok()) return Fail(FromArrow(got.status()));
+  if (*got != kTailBytes) return Fail(Damaged("the file is shorter than its listing says"));
+  if (std::memcmp(tail.data() + 4, "PARE", 4) == 0) {
+    return Fail(Code::kUnsupported, "the footer is encrypted", "",
+                "lithify has no keys: it never writes encrypted columns in the clear");
+  }
+  if (std::memcmp(tail.data() + 4, "PAR1", 4) != 0) {
+    return Fail(Damaged("no PAR1 at the end: the file is cut off or is no Parquet file"));
+  }
+  uint32_t length = 0;
+  std::memcpy(&length, tail.data(), sizeof(length));
+  if (static_cast<int64_t>(length) > size - 12 || length == 0) {
+    return Fail(Damaged("the footer claims " + std::to_string(length) + " bytes in a file of " +
+                        std::to_string(size)));
+  }
+  if (static_cast<int64_t>(length) > kFooterBytesMax) {
+    return Fail(Code::kLimit, "the footer has " + std::to_string(length) + " bytes, over 256 MiB");
+  }
+  auto buffer = file.ReadAt(size - kTailBytes - length, length);
+  if (!buffer.ok()) return Fail(FromArrow(buffer.status()));
+  auto footer = parquet::FileMetaData::Make((*buffer)->data(), int64_t{length});
+  if (footer->num_rows() < 0) return Fail(Damaged("the footer claims a negative number of rows"));
+  return footer;
+}
+
+parquet::ReaderProperties MakeReaderProperties(const parquet::FileMetaData& footer,
+                                               arrow::MemoryPool* pool) {
+  constexpr int64_t kWholeChunkBytesMax = 4 * 1024 * 1024;
+  parquet::ReaderProperties properties(pool);
+  properties.set_page_checksum_verification(true);
+  for (int g = 0; g < footer.num_row_groups(); ++g) {
+    const auto group = footer.RowGroup(g);
+    for (int c = 0; c < group->num_columns(); ++c) {
+      if (group->ColumnChunk(c)->total_compressed_size() > kWholeChunkBytesMax) {
+        properties.enable_buffered_stream();
+        properties.set_buffer_size(1024 * 1024);
+        return properties;
+      }
+    }
+  }
+  return properties;
+}
+
+Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64_t file_size) {
+  int64_t rows = 0;
+  for (int g = 0; g < footer.num_row_groups(); ++g) {
+    const auto group = footer.RowGroup(g);
+    if (group->num_rows() < 0 || group->num_columns() != footer.num_columns()) {
+      return Fail(Damaged("row group " + std::to_string(g) + " does not fit the schema"));
+    }
+    rows += group->num_rows();
+    for (int c = 0; c < group->num_columns(); ++c) {
+      const auto chunk = group->ColumnChunk(c);
+      const std::string path = chunk->path_in_schema()->ToDotString();
+      if (chunk->crypto_metadata() != nullptr) return "column " + path + " is encrypted";
+      if (!chunk->file_path().empty()) return "column " + path + " lies in another file";
+      if (!chunk->can_decompress()) {
+        return "column " + path + " has codec " +
+               arrow::util::Codec::GetCodecAsString(chunk->compression()) +
+               ", which is not supported here";
+      }
+      // Writers leave offsets unset in row groups without rows; those are never read.
+      if (group->num_rows() == 0) continue;
+      const int64_t start = chunk->has_dictionary_page() && chunk->dictionary_page_offset() > 0
+                                ? std::min(chunk->dictionary_page_offset(),
+                                           chunk->data_page_offset())
+                                : chunk->data_page_offset();
+      if (start < 4 || chunk->total_compressed_size() < 0 ||
+          start > file_size - chunk->total_compressed_size()) {
+        return Fail(Damaged("column " + path + " claims bytes outside of the file"));
+      }
+    }
+  }
+  if (rows != footer.num_rows()) {
+    return Fail(Damaged("the footer claims " + std::to_string(footer.num_rows()) +
+                        " rows, its row groups " + std::to_string(rows)));
+  }
+  return std::string();
+}
+
+std::map<std::string, std::string> EncodeMark(const OutputMark& mark) {
+  std::map<std::string, std::string> pairs = {{"lithify.format", "1"},
+                                              {"lithify.job_id", mark.job_id},
+                                              {"lithify.partition", mark.partition},
+                                              {"lithify.inputs", json(mark.inputs).dump()}};
+  if (mark.digest) pairs["lithify.digest"] = DigestJson(*mark.digest).dump();
+  return pairs;
+}
+
+Result<std::optional<OutputMark>> DecodeMark(const parquet::FileMetaData& footer) {
+  const auto& pairs = footer.key_value_metadata();
+  if (pairs == nullptr || !pairs->Contains("lithify.format")) return std::optional<OutputMark>();
+  const auto text = [&](const char* key) { return pairs->Get(key).ValueOr(""); };
+  if (text("lithify.format") != "1") {
+    return Fail(Code::kUnsupported, "the file was written by a newer lithify (format " +
+                                        text("lithify.format") + ")");
+  }
+  OutputMark mark;
+  mark.job_id = text("lithify.job_id");
+  mark.partition = text("lithify.partition");
+  const json inputs = json::parse(text("lithify.inputs"), nullptr, false);
+  if (mark.job_id.empty() || mark.partition.empty() || !inputs.is_array()) {
+    return Fail(Damaged("the lithify mark in the footer is incomplete"));
+  }
+  for (const auto& name : inputs) {
+    if (!name.is_string()) return Fail(Damaged("the lithify mark in the footer is damaged"));
+    mark.inputs.push_back(name.get<std::string>());
+  }
+  if (const std::string digest = text("lithify.digest"); !digest.empty()) {
+    mark.digest = DigestFromJson(digest);
+    if (!mark.digest) return Fail(Damaged("the digest recorded in the footer is damaged"));
+  }
+  return std::optional<OutputMark>(std::move(mark));
+}
+
+Result<FileFacts> FactsFrom(const parquet::FileMetaData& footer, int64_t file_size) {
+  FileFacts facts;
+  facts.rows = footer.num_rows();
+  facts.row_groups = footer.num_row_groups();
+  facts.created_by = footer.created_by();
+  LITHIFY_TRY_ASSIGN(facts.unsupported, UnsupportedReason(footer, file_size));
+  for (int g = 0; g < footer.num_row_groups(); ++g) {
+    facts.uncompressed_bytes += std::max<int64_t>(0, footer.RowGroup(g)->total_byte_size());
+  }
+  LITHIFY_TRY_ASSIGN(facts.mark, DecodeMark(footer));
+  return facts;
+}
+
+}  // namespace lithify::rewrite

@@ -1,0 +1,44 @@
+// Opening Parquet files that may be anything: empty, cut off, encrypted, hostile (P10, P11, P20,
+// P21, R309). Nothing here trusts a length that a file claims.
+#ifndef LITHIFY_REWRITE_FOOTER_H_
+#define LITHIFY_REWRITE_FOOTER_H_
+
+#include <arrow/io/interfaces.h>
+#include <parquet/file_reader.h>
+#include <parquet/metadata.h>
+#include <parquet/properties.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "rewrite/group_runner.h"
+
+namespace lithify::rewrite {
+
+inline constexpr int64_t kFooterBytesMax = 256LL * 1024 * 1024;
+
+// Reads and checks the footer. kCorrupt: not a complete Parquet file. kUnsupported: encrypted.
+Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAccessFile& file,
+                                                          int64_t size);
+
+// Reader properties for our scans: page checksums verified where a file has them, large chunks
+// streamed through a buffer instead of read whole.
+parquet::ReaderProperties MakeReaderProperties(const parquet::FileMetaData& footer,
+                                               arrow::MemoryPool* pool);
+
+// Empty if every column chunk can be decoded here; else the reason. Also checks that chunk offsets
+// and sizes lie within the file (then the result is an error, kCorrupt).
+Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64_t file_size);
+
+// The "lithify.*" key-value metadata as text pairs, and back (docs/FORMATS.md).
+std::map<std::string, std::string> EncodeMark(const OutputMark& mark);
+// nullopt if the footer has no mark; kCorrupt if it has a broken one.
+Result<std::optional<OutputMark>> DecodeMark(const parquet::FileMetaData& footer);
+
+Result<FileFacts> FactsFrom(const parquet::FileMetaData& footer, int64_t file_size);
+
+}  // namespace lithify::rewrite
+
+#endif  // LITHIFY_REWRITE_FOOTER_H_

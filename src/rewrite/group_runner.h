@@ -1,0 +1,138 @@
+// The seam between the loop (job) and whoever rewrites a group: this process, a simulation, or a
+// fleet of workers. No Arrow or Parquet type appears here.
+#ifndef LITHIFY_REWRITE_GROUP_RUNNER_H_
+#define LITHIFY_REWRITE_GROUP_RUNNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/result.h"
+
+namespace lithify::rewrite {
+
+// What lithify writes into the footer of each output (key-value metadata "lithify.*"), so that an
+// output is known as such wherever it is found (docs/FORMATS.md).
+struct OutputMark {
+  std::string job_id;
+  std::string partition;  // Key prefix of the partition it was made for.
+  std::vector<std::string> inputs;  // Bare names of the group's inputs.
+  std::optional<ContentDigest> digest;  // Of this file's rows.
+};
+
+// What one footer tells.
+struct FileFacts {
+  int64_t rows = 0;
+  int64_t row_groups = 0;
+  int64_t uncompressed_bytes = 0;  // Sum over column chunks, as the footer claims.
+  std::string created_by;
+  std::optional<OutputMark> mark;
+  std::string unsupported;  // Encrypted, unknown codec, …: why it cannot be rewritten; or empty.
+};
+
+// Rows must agree with their path (R222); a row that does not aborts the group with kCorrupt.
+struct RowRule {
+  std::string tenant_column;  // Empty: not checked.
+  std::string tenant;
+  std::vector<std::string> time_columns;  // Empty: not checked. Tried in order per row (R198).
+  std::optional<Time> start;              // Bucket [start, end).
+  std::optional<Time> end;
+  // Columns of these names, where a file has them, must hold exactly this text or number in every
+  // row: the path's other key=value pairs.
+  std::vector<std::pair<std::string, std::string>> path_values;
+};
+
+struct OutputShape {
+  int outputs = 1;                          // Planned number of files; rolled by input bytes.
+  int64_t file_size_bytes_max = 0;          // Hard upper bound to roll at, compressed bytes.
+  int64_t row_group_bytes = 0;              // Uncompressed bytes per row group.
+  int64_t row_group_rows = 0;               // Row cap per row group.
+  int64_t page_bytes = 0;                   // Uncompressed bytes per data page.
+  std::string codec = "zstd";               // zstd | snappy | lz4_raw | gzip | none.
+  int codec_level = 3;
+  std::vector<std::string> plain_columns;   // Never dictionary-encoded (dotted path).
+  std::vector<std::string> bloom_columns;   // Besides those that an input has a filter on (P19).
+  // Refuse outputs larger than inputs times this (P29). 0: no bound.
+  double growth_max = 1.25;
+};
+
+struct InputFile {
+  std::string key;
+  int64_t size = 0;
+};
+
+enum class Verify { kCounts, kSample, kFull };
+
+// What is rewritten, where to, under which bounds.
+struct GroupRequest {
+  std::string job_id;
+  std::string partition;  // Key prefix; outputs go right below it.
+  std::vector<InputFile> inputs;  // In output order.
+  RowRule rows;
+  OutputShape shape;
+  Verify verify = Verify::kSample;
+  int threads = 1;              // Upper bound for this group.
+  int64_t memory_bytes = 0;     // Upper bound for this group's buffers.
+  std::function<std::string()> new_name;  // A fresh bare name per output, "<uuidv7>.parquet".
+  // Called once, after every row was accounted for and before the first output becomes visible.
+  // An error from it discards the outputs.
+  std::function<Status()> before_publish;
+  std::function<void(int64_t input_bytes)> on_progress;  // Bytes of input done since the last call; any thread.
+};
+
+struct OutputFile {
+  std::string name;
+  int64_t size = 0;  // Bytes.
+  int64_t rows = 0;
+  int64_t row_groups = 0;
+  ContentDigest digest;
+};
+
+struct GroupReport {
+  std::vector<OutputFile> outputs;  // Empty if the inputs hold no row at all.
+  std::vector<int64_t> rows_per_input;
+  int64_t rows_in = 0;   // Counted while reading, never taken from a footer.
+  int64_t rows_out = 0;  // Counted while writing.
+  int64_t bytes_in = 0;
+  int64_t bytes_out = 0;
+  ContentDigest digest_in;
+  std::map<std::string, int64_t> tiers;  // Column chunks by tier: {"recode": 96}.
+  std::vector<std::string> notes;  // Decisions worth telling: dropped metadata keys, widened types.
+};
+
+struct VerifyReport {
+  int64_t rows = 0;
+  ContentDigest digest;               // Of what was read now.
+  std::optional<ContentDigest> recorded;  // What the footer's mark claims.
+};
+
+// Thread-safe: groups may run at the same time.
+class GroupRunner {
+ public:
+  virtual ~GroupRunner() = default;
+
+  // Reads the footer only. kCorrupt for a file that is no readable Parquet (0 bytes, truncated).
+  virtual Result<FileFacts> Inspect(const std::string& key) = 0;
+
+  // Rewrites, accounts, publishes and verifies as asked. On any error no output is left visible,
+  // except kCorrupt from verification after publishing and kUnknownOutcome: those name what stays.
+  // kCorrupt: an input is damaged, a row does not belong here, or a count or digest does not match.
+  // kUnsupported: schemas or encodings that are not merged, with the reason. kLimit: memory_bytes
+  // cannot hold even one column's pages, or no space. kNotFound: an input vanished.
+  virtual Result<GroupReport> Run(const GroupRequest& request, const CancelFlag& cancel) = 0;
+
+  // Reads every value of one file; checks it against its mark and `rows`.
+  virtual Result<VerifyReport> VerifyFile(const std::string& key, const RowRule& rows,
+                                          const CancelFlag& cancel) = 0;
+};
+
+}  // namespace lithify::rewrite
+
+#endif  // LITHIFY_REWRITE_GROUP_RUNNER_H_

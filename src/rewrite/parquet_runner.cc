@@ -1,0 +1,196 @@
+#include "rewrite/parquet_runner.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "rewrite/footer.h"
+#include "rewrite/recode.h"
+#include "rewrite/row_hash.h"
+#include "rewrite/verify.h"
+
+namespace lithify::rewrite {
+namespace {
+
+constexpr size_t kOpenFilesMax = 256;
+
+// Row groups that the sampled verification reads again: the first, the last, one in eight between.
+bool Sampled(const RowGroupDigest& group, int last) {
+  return group.row_group == 0 || group.row_group == last ||
+         HashMix(group.digest.row.lo) % 8 == 0;
+}
+
+class ParquetRunner final : public GroupRunner {
+ public:
+  ParquetRunner(storage::Store& store, int64_t memory_bytes)
+      : store_(store), memory_bytes_(memory_bytes) {}
+
+  Result<FileFacts> Inspect(const std::string& key) override {
+    LITHIFY_TRY_ASSIGN(const auto info, store_.Stat(key));
+    ReaderCache cache(store_, 1);
+    auto file = MakeArrowFile(cache, key, info.size, nullptr);
+    auto facts = GuardParquet(key, [&]() -> Result<FileFacts> {
+      LITHIFY_TRY_ASSIGN(const auto footer, ReadFooter(*file, info.size));
+      return FactsFrom(*footer, info.size);
+    });
+    if (!facts && facts.error().code == Code::kUnsupported) {
+      FileFacts unsupported;
+      unsupported.unsupported = facts.error().message;
+      return unsupported;
+    }
+    return facts;
+  }
+
+  Result<GroupReport> Run(const GroupRequest& request, const CancelFlag& cancel) override {
+    GroupRequest bounded = request;
+    BoundShape(bounded);
+    Attempt attempt;
+    auto done = RunOnce(bounded, cancel, attempt);
+    if (!done && attempt.out_of_memory && !attempt.publishing) {
+      // Shrink: one column at a time, small row groups and pages.
+      bounded.threads = 1;
+      bounded.shape.row_group_bytes = std::max<int64_t>(kMiB, bounded.shape.row_group_bytes / 8);
+      bounded.shape.page_bytes = std::max<int64_t>(64 * kKiB, bounded.shape.page_bytes / 8);
+      done = RunOnce(bounded, cancel, attempt);
+    }
+    return done;
+  }
+
+  Result<VerifyReport> VerifyFile(const std::string& key, const RowRule& rows,
+                                  const CancelFlag& cancel) override {
+    LITHIFY_TRY_ASSIGN(const auto info, store_.Stat(key));
+    BoundedPool pool(memory_bytes_);
+    ReaderCache cache(store_, 1);
+    LITHIFY_TRY_ASSIGN(auto file, OpenGroup(cache, {InputFile{key, info.size}}, pool.get(), &cancel));
+    VerifyReport report;
+    LITHIFY_TRY_ASSIGN(const auto mark, GuardParquet(key, [&] {
+                         return DecodeMark(*file.inputs.front()->footer);
+                       }));
+    if (mark) report.recorded = mark->digest;
+    LITHIFY_TRY_ASSIGN(const auto digests,
+                       DigestRowGroups(file, rows, [](int) { return true; }, cancel));
+    for (const ContentDigest& digest : digests) report.digest.Add(digest);
+    report.rows = report.digest.rows;
+    if (report.recorded) {
+      const std::string difference = report.recorded->Difference(report.digest);
+      if (!difference.empty()) {
+        return Fail(Code::kCorrupt,
+                    "its content is not what was recorded when it was written: " + difference, key,
+                    "restore it from a backup; its inputs may still be in the grace period");
+      }
+    }
+    return report;
+  }
+
+ private:
+  // How far one attempt came.
+  struct Attempt {
+    bool out_of_memory = false;
+    bool publishing = false;
+  };
+
+  // Bounds the shape by the memory: a row group is held encoded, its pages and dictionaries too.
+  static void BoundShape(GroupRequest& request) {
+    OutputShape& shape = request.shape;
+    shape.row_group_rows = std::max<int64_t>(1, shape.row_group_rows);
+    if (request.memory_bytes <= 0) return;
+    shape.row_group_bytes =
+        std::clamp<int64_t>(shape.row_group_bytes, 1, std::max(kMiB, request.memory_bytes / 6));
+    shape.page_bytes =
+        std::clamp<int64_t>(shape.page_bytes, 4 * kKiB, std::max(64 * kKiB, request.memory_bytes / 64));
+  }
+
+  Result<GroupReport> RunOnce(const GroupRequest& request, const CancelFlag& cancel,
+                              Attempt& attempt) {
+    LITHIFY_TRY(cancel.Check());
+    BoundedPool pool(request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_);
+    ReaderCache cache(store_, kOpenFilesMax);
+    const auto rewrite = [&]() -> Result<RecodeResult> {
+      LITHIFY_TRY_ASSIGN(auto group, OpenGroup(cache, request.inputs, pool.get(), &cancel));
+      return Recode(store_, group, request, pool.get(), cancel);
+    };
+    auto recoded = rewrite();
+    attempt.out_of_memory = pool.exhausted();
+    if (!recoded) return Fail(std::move(recoded.error()));
+    LITHIFY_TRY(cancel.Check());
+    attempt.publishing = true;
+    if (request.before_publish) LITHIFY_TRY(request.before_publish());
+    LITHIFY_TRY(PublishAll(request, *recoded));
+    auto verified = VerifyOutputs(request, *recoded, pool.get(), cancel);
+    if (!verified) {
+      // A mismatch is kept as evidence; after anything else (a stop, a read error) nothing is
+      // known against the outputs, and no manifest names them yet.
+      if (verified.error().code != Code::kCorrupt) Unpublish(request, *recoded);
+      return Fail(std::move(verified.error()));
+    }
+    return std::move(recoded->report);
+  }
+
+  Status PublishAll(const GroupRequest& request, RecodeResult& recoded) {
+    for (auto& writer : recoded.writers) {
+      auto published = writer->Publish();
+      if (published) continue;
+      if (published.error().code != Code::kUnknownOutcome) Unpublish(request, recoded);
+      return Fail(std::move(published.error()).In(request.partition));
+    }
+    return {};
+  }
+
+  // Only before any manifest may name the outputs. What cannot be removed carries our mark and is
+  // collected later.
+  void Unpublish(const GroupRequest& request, const RecodeResult& recoded) {
+    for (const OutputFile& output : recoded.report.outputs) {
+      (void)store_.Remove(request.partition + output.name);
+    }
+  }
+
+  Status VerifyOutputs(const GroupRequest& request, const RecodeResult& recoded,
+                       arrow::MemoryPool* pool, const CancelFlag& cancel) {
+    for (size_t i = 0; i < recoded.report.outputs.size(); ++i) {
+      const OutputFile& output = recoded.report.outputs[i];
+      const std::string key = request.partition + output.name;
+      ReaderCache cache(store_, 1);
+      LITHIFY_TRY_ASSIGN(auto file, OpenGroup(cache, {InputFile{key, output.size}}, pool, &cancel));
+      if (file.inputs.front()->footer->num_rows() != output.rows) {
+        return Fail(Code::kCorrupt, "the output's footer has another number of rows than written",
+                    key, "the output is kept as evidence and is not published");
+      }
+      if (request.verify == Verify::kCounts) continue;
+      std::vector<const RowGroupDigest*> expected;
+      for (const RowGroupDigest& group : recoded.row_groups) {
+        if (group.output == static_cast<int>(i)) expected.push_back(&group);
+      }
+      const int last = static_cast<int>(expected.size()) - 1;
+      const auto wanted = [&](int g) {
+        return request.verify == Verify::kFull || Sampled(*expected[static_cast<size_t>(g)], last);
+      };
+      if (file.inputs.front()->footer->num_row_groups() != last + 1) {
+        return Fail(Code::kCorrupt, "the output has another number of row groups than written", key);
+      }
+      LITHIFY_TRY_ASSIGN(const auto digests, DigestRowGroups(file, request.rows, wanted, cancel));
+      for (int g = 0; g <= last; ++g) {
+        const ContentDigest& read = digests[static_cast<size_t>(g)];
+        if (read.rows < 0) continue;
+        const std::string difference = expected[static_cast<size_t>(g)]->digest.Difference(read);
+        if (!difference.empty()) {
+          return Fail(Code::kCorrupt, "the output does not read back as written: " + difference, key,
+                      "the output is kept as evidence and is not published");
+        }
+      }
+    }
+    return {};
+  }
+
+  storage::Store& store_;
+  const int64_t memory_bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<GroupRunner> MakeParquetRunner(storage::Store& store, int64_t memory_bytes) {
+  return std::make_unique<ParquetRunner>(store, memory_bytes);
+}
+
+}  // namespace lithify::rewrite

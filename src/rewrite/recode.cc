@@ -1,0 +1,541 @@
+#include "rewrite/recode.h"
+
+#include <arrow/util/compression.h>
+#include <arrow/util/key_value_metadata.h>
+#include <parquet/column_page.h>
+#include <parquet/column_reader.h>
+#include <parquet/file_writer.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/text.h"
+#include "rewrite/footer.h"
+#include "rewrite/metadata_merge.h"
+#include "rewrite/row_check.h"
+
+namespace lithify::rewrite {
+namespace {
+
+// How one output column is encoded, from what its inputs did.
+struct ColumnEncoding {
+  bool dictionary = false;
+  parquet::Encoding::type plain = parquet::Encoding::PLAIN;
+  bool bloom_filter = false;
+};
+
+// One row group to write.
+struct RowGroupPlan {
+  int64_t rows = 0;
+  int64_t bytes = 0;        // Uncompressed.
+  int64_t input_bytes = 0;  // As they lie in the inputs.
+};
+
+Result<arrow::Compression::type> CodecOf(const std::string& name) {
+  if (name == "zstd") return arrow::Compression::ZSTD;
+  if (name == "snappy") return arrow::Compression::SNAPPY;
+  if (name == "lz4_raw") return arrow::Compression::LZ4;
+  if (name == "gzip") return arrow::Compression::GZIP;
+  if (name == "none") return arrow::Compression::UNCOMPRESSED;
+  return Fail(Code::kInvalid, "unknown codec " + name, "", "use zstd, snappy, lz4_raw, gzip or none");
+}
+
+bool IsDictionary(parquet::Encoding::type encoding) {
+  return encoding == parquet::Encoding::PLAIN_DICTIONARY ||
+         encoding == parquet::Encoding::RLE_DICTIONARY;
+}
+
+bool IsLevelsOnly(parquet::Encoding::type encoding) {
+  return encoding == parquet::Encoding::RLE || encoding == parquet::Encoding::BIT_PACKED;
+}
+
+// Looks at one chunk: was its dictionary worth it? The share of distinct values tells.
+struct ChunkEncoding {
+  bool dictionary_used = false;
+  bool dictionary_abandoned = false;
+  double distinct_share = 0;
+  parquet::Encoding::type plain = parquet::Encoding::PLAIN;
+};
+
+ChunkEncoding InspectChunk(const InputSource& in, int group, int leaf) {
+  ChunkEncoding found;
+  const auto chunk = in.footer->RowGroup(group)->ColumnChunk(leaf);
+  for (const auto encoding : chunk->encodings()) {
+    if (IsDictionary(encoding)) {
+      found.dictionary_used = true;
+    } else if (!IsLevelsOnly(encoding) && encoding != parquet::Encoding::PLAIN) {
+      found.plain = encoding;
+    }
+  }
+  for (const auto& stats : chunk->encoding_stats()) {
+    const bool data = stats.page_type == parquet::PageType::DATA_PAGE ||
+                      stats.page_type == parquet::PageType::DATA_PAGE_V2;
+    if (data && stats.count > 0 && !IsDictionary(stats.encoding)) found.dictionary_abandoned = true;
+  }
+  if (!found.dictionary_used || found.dictionary_abandoned || chunk->num_values() == 0) return found;
+  const auto page = in.reader->RowGroup(group)->GetColumnPageReader(leaf)->NextPage();
+  if (page != nullptr && page->type() == parquet::PageType::DICTIONARY_PAGE) {
+    const auto& dictionary = static_cast<const parquet::DictionaryPage&>(*page);
+    found.distinct_share =
+        static_cast<double>(dictionary.num_values()) / static_cast<double>(chunk->num_values());
+  }
+  return found;
+}
+
+// Encodings that hold for the physical type of the output.
+bool FitsType(parquet::Encoding::type encoding, const OutputLeaf& leaf) {
+  using parquet::Encoding;
+  using parquet::Type;
+  switch (encoding) {
+    case Encoding::DELTA_BINARY_PACKED:
+      return leaf.physical == Type::INT32 || leaf.physical == Type::INT64;
+    case Encoding::DELTA_LENGTH_BYTE_ARRAY: return leaf.physical == Type::BYTE_ARRAY;
+    case Encoding::DELTA_BYTE_ARRAY:
+      return leaf.physical == Type::BYTE_ARRAY || leaf.physical == Type::FIXED_LEN_BYTE_ARRAY;
+    case Encoding::BYTE_STREAM_SPLIT:
+      return leaf.physical != Type::BOOLEAN && leaf.physical != Type::BYTE_ARRAY &&
+             leaf.physical != Type::INT96;
+    case Encoding::RLE: return leaf.physical == Type::BOOLEAN;
+    default: return false;
+  }
+}
+
+std::vector<ColumnEncoding> ChooseEncodings(const OpenedGroup& group, const OutputShape& shape) {
+  constexpr double kDistinctShareMax = 0.5;
+  const std::set<size_t> sample = {0, group.inputs.size() / 2, group.inputs.size() - 1};
+  std::vector<ColumnEncoding> chosen(group.leaves.size());
+  for (size_t leaf = 0; leaf < group.leaves.size(); ++leaf) {
+    int seen = 0;
+    int worth = 0;
+    ColumnEncoding& out = chosen[leaf];
+    for (const size_t i : sample) {
+      const InputSource& in = *group.inputs[i];
+      const LeafSource& source = in.leaves[leaf];
+      if (source.levels_only || in.footer->num_row_groups() == 0) continue;
+      const ChunkEncoding chunk = InspectChunk(in, 0, source.input_leaf);
+      ++seen;
+      if (chunk.dictionary_used && !chunk.dictionary_abandoned &&
+          chunk.distinct_share <= kDistinctShareMax) {
+        ++worth;
+      }
+      if (FitsType(chunk.plain, group.leaves[leaf])) out.plain = chunk.plain;
+    }
+    const std::string& path = group.leaves[leaf].path;
+    out.dictionary = seen > 0 && 2 * worth > seen &&
+                     group.leaves[leaf].physical != parquet::Type::BOOLEAN &&
+                     std::ranges::find(shape.plain_columns, path) == shape.plain_columns.end();
+    out.bloom_filter = std::ranges::find(shape.bloom_columns, path) != shape.bloom_columns.end();
+    for (const auto& in : group.inputs) {
+      const LeafSource& source = in->leaves[leaf];
+      if (source.levels_only || in->footer->num_row_groups() == 0) continue;
+      if (in->footer->RowGroup(0)->ColumnChunk(source.input_leaf)->bloom_filter_offset()) {
+        out.bloom_filter = true;  // P19: an input has one, so the output has one, rebuilt.
+      }
+    }
+    if (group.leaves[leaf].physical == parquet::Type::BOOLEAN) out.bloom_filter = false;
+  }
+  return chosen;
+}
+
+Result<std::shared_ptr<parquet::WriterProperties>> MakeProperties(const OpenedGroup& group,
+                                                                  const OutputShape& shape,
+                                                                  arrow::MemoryPool* pool) {
+  LITHIFY_TRY_ASSIGN(const auto codec, CodecOf(shape.codec));
+  parquet::WriterProperties::Builder builder;
+  builder.memory_pool(pool)
+      ->created_by("lithify version 0.1.0 (build release)")
+      ->compression(codec)
+      ->data_pagesize(shape.page_bytes)
+      ->max_row_group_length(std::max<int64_t>(shape.row_group_rows, 1))
+      ->enable_write_page_index()
+      ->enable_page_checksum()
+      ->disable_dictionary();
+  if (codec == arrow::Compression::ZSTD || codec == arrow::Compression::GZIP) {
+    builder.compression_level(shape.codec_level);
+  }
+  const auto encodings = ChooseEncodings(group, shape);
+  for (size_t leaf = 0; leaf < encodings.size(); ++leaf) {
+    const std::string& path = group.leaves[leaf].path;
+    if (encodings[leaf].dictionary) {
+      builder.enable_dictionary(path);
+    } else if (encodings[leaf].plain != parquet::Encoding::PLAIN) {
+      builder.encoding(path, encodings[leaf].plain);
+    }
+    if (encodings[leaf].bloom_filter) {
+      builder.enable_bloom_filter(path, parquet::BloomFilterOptions{});
+    }
+  }
+  return builder.build();
+}
+
+// Row groups in rows: whole input row groups together up to the bounds, larger ones cut.
+std::vector<RowGroupPlan> PlanRowGroups(const OpenedGroup& group, int64_t bytes_max,
+                                        int64_t rows_max) {
+  std::vector<RowGroupPlan> plan;
+  RowGroupPlan open;
+  const auto close = [&] {
+    if (open.rows > 0) plan.push_back(std::exchange(open, {}));
+  };
+  for (const auto& in : group.inputs) {
+    for (int g = 0; g < in->footer->num_row_groups(); ++g) {
+      const auto chunk = in->footer->RowGroup(g);
+      const int64_t rows = chunk->num_rows();
+      const int64_t bytes = std::max<int64_t>(0, chunk->total_byte_size());
+      const int64_t input_bytes = std::max<int64_t>(0, chunk->total_compressed_size());
+      if (rows == 0) continue;
+      if (open.rows + rows > rows_max || open.bytes + bytes > bytes_max) close();
+      if (rows <= rows_max && bytes <= bytes_max) {
+        open.rows += rows;
+        open.bytes += bytes;
+        open.input_bytes += input_bytes;
+        continue;
+      }
+      const int64_t pieces = std::min(
+          rows, std::max((rows + rows_max - 1) / rows_max, (bytes + bytes_max - 1) / bytes_max));
+      for (int64_t i = 0; i < pieces; ++i) {
+        const int64_t piece = rows * (i + 1) / pieces - rows * i / pieces;
+        plan.push_back(RowGroupPlan{piece, bytes / pieces, input_bytes / pieces});
+      }
+    }
+  }
+  close();
+  return plan;
+}
+
+// Which planned row groups go to which file: equal shares of the input bytes, in order.
+std::vector<int> AssignFiles(const std::vector<RowGroupPlan>& plan, int files) {
+  const int64_t total = std::accumulate(plan.begin(), plan.end(), int64_t{0},
+                                        [](int64_t sum, const auto& g) { return sum + g.bytes; });
+  std::vector<int> assigned;
+  int64_t before = 0;
+  for (const RowGroupPlan& group : plan) {
+    const int64_t middle = before + group.bytes / 2;
+    const int file = total == 0 ? 0 : static_cast<int>(middle * files / total);
+    assigned.push_back(std::clamp(file, 0, files - 1));
+    before += group.bytes;
+  }
+  return assigned;
+}
+
+// One output file being written.
+class Output {
+ public:
+  Output(std::string name, std::unique_ptr<storage::Writer> writer, const OpenedGroup& group,
+         const std::shared_ptr<parquet::WriterProperties>& properties,
+         const std::map<std::string, std::string>& metadata, const CancelFlag& cancel)
+      : name_(std::move(name)), writer_(std::move(writer)) {
+    auto pairs = std::make_shared<arrow::KeyValueMetadata>();
+    for (const auto& [key, value] : metadata) pairs->Append(key, value);
+    file_ = parquet::ParquetFileWriter::Open(MakeArrowSink(*writer_, &cancel),
+                                             ToParquet(*group.output_schema), properties, pairs);
+  }
+
+  parquet::ParquetFileWriter& file() { return *file_; }
+  int64_t position() const { return writer_->size(); }
+  ContentDigest& digest() { return digest_; }
+  void AddRowGroup(int64_t rows) {
+    rows_ += rows;
+    ++row_groups_;
+  }
+  int row_groups() const { return row_groups_; }
+
+  // Writes the footer, with the mark.
+  void Close(OutputMark mark, bool digested) {
+    if (digested) mark.digest = digest_;
+    auto pairs = std::make_shared<arrow::KeyValueMetadata>();
+    for (const auto& [key, value] : EncodeMark(mark)) pairs->Append(key, value);
+    file_->AddKeyValueMetadata(pairs);
+    file_->Close();
+    file_.reset();
+  }
+  OutputFile Describe() const {
+    return OutputFile{name_, writer_->size(), rows_, row_groups_, digest_};
+  }
+  std::unique_ptr<storage::Writer> TakeWriter() { return std::move(writer_); }
+
+ private:
+  const std::string name_;
+  std::unique_ptr<storage::Writer> writer_;
+  std::unique_ptr<parquet::ParquetFileWriter> file_;
+  ContentDigest digest_;
+  int64_t rows_ = 0;
+  int row_groups_ = 0;
+};
+
+class Recoder {
+ public:
+  Recoder(storage::Store& store, OpenedGroup& group, const GroupRequest& request,
+          arrow::MemoryPool* pool, const CancelFlag& cancel)
+      : store_(store), group_(group), request_(request), pool_(pool), cancel_(cancel) {}
+
+  Result<RecodeResult> Run() {
+    LITHIFY_TRY_ASSIGN(checker_, RowChecker::Make(request_.rows, *group_.output_schema));
+    LITHIFY_TRY_ASSIGN(properties_, MakeProperties(group_, request_.shape, pool_));
+    result_.report.notes = group_.notes;
+    std::vector<std::map<std::string, std::string>> metadata;
+    for (const auto& in : group_.inputs) {
+      std::map<std::string, std::string> pairs;
+      if (const auto& kv = in->footer->key_value_metadata()) {
+        for (int64_t i = 0; i < kv->size(); ++i) pairs[kv->key(i)] = kv->value(i);
+      }
+      metadata.push_back(std::move(pairs));
+    }
+    metadata_ = MergeMetadata(metadata, group_.one_schema, &result_.report.notes);
+    MakeColumns();
+    LITHIFY_TRY(WriteRowGroups());
+    LITHIFY_TRY(FinishColumns());
+    return Account();
+  }
+
+ private:
+  bool digested() const { return request_.verify != Verify::kCounts; }
+
+  void MakeColumns() {
+    for (size_t leaf = 0; leaf < group_.leaves.size(); ++leaf) {
+      ColumnCopyOptions options;
+      options.leaf = static_cast<int>(leaf);
+      options.output = group_.leaves[leaf];
+      options.rule = checker_->For(options.leaf);
+      options.page_bytes = request_.shape.page_bytes;
+      columns_.push_back(MakeColumnCopy(group_.inputs, options));
+    }
+    // Wide columns first, so that the threads end together.
+    order_.resize(columns_.size());
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    const auto& in = *group_.inputs.front();
+    if (in.footer->num_row_groups() == 0) return;
+    const auto weight = [&](size_t leaf) -> int64_t {
+      const LeafSource& source = in.leaves[leaf];
+      if (source.levels_only) return 0;
+      return in.footer->RowGroup(0)->ColumnChunk(source.input_leaf)->total_uncompressed_size();
+    };
+    std::ranges::stable_sort(order_, std::greater<>(), weight);
+  }
+
+  Status WriteRowGroups() {
+    const auto plan = PlanRowGroups(group_, request_.shape.row_group_bytes,
+                                    request_.shape.row_group_rows);
+    const auto files = AssignFiles(plan, std::max(1, request_.shape.outputs));
+    std::unique_ptr<Output> output;
+    int64_t first_row = 0;
+    for (size_t i = 0; i < plan.size(); ++i) {
+      LITHIFY_TRY(cancel_.Check());
+      const bool next = i > 0 && files[i] != files[i - 1];
+      const bool full = output && request_.shape.file_size_bytes_max > 0 && output->row_groups() > 0 &&
+                        output->position() + plan[i].bytes > request_.shape.file_size_bytes_max;
+      if (output && (next || full)) LITHIFY_TRY(CloseOutput(*output));
+      if (!output || next || full) {
+        LITHIFY_TRY_ASSIGN(output, OpenOutput());
+      }
+      LITHIFY_TRY(WriteRowGroup(*output, plan[i], first_row));
+      first_row += plan[i].rows;
+    }
+    if (output) LITHIFY_TRY(CloseOutput(*output));
+    return {};
+  }
+
+  Result<std::unique_ptr<Output>> OpenOutput() {
+    const std::string name = request_.new_name();
+    LITHIFY_TRY_ASSIGN(auto writer, store_.Create(request_.partition + name));
+    return std::make_unique<Output>(name, std::move(writer), group_, properties_, metadata_,
+                                    cancel_);
+  }
+
+  Status CloseOutput(Output& output) {
+    OutputMark mark{request_.job_id, request_.partition, {}, {}};
+    for (const auto& in : request_.inputs) {
+      mark.inputs.push_back(in.key.substr(request_.partition.size()));
+    }
+    output.Close(std::move(mark), digested());
+    result_.report.outputs.push_back(output.Describe());
+    result_.writers.push_back(output.TakeWriter());
+    return {};
+  }
+
+  Status WriteRowGroup(Output& output, const RowGroupPlan& plan, int64_t first_row) {
+    RowGroupRows shared(plan.rows, checker_->time_columns(), digested());
+    std::vector<Digest128> digests(columns_.size());
+    const int64_t before = output.position();
+    const int threads = std::min<int>(request_.threads, static_cast<int>(columns_.size()));
+    if (threads <= 1) {
+      auto* writer = output.file().AppendRowGroup();
+      for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
+        auto* column = writer->NextColumn();
+        LITHIFY_TRY(CopyColumn(leaf, column, plan.rows, shared, digests));
+        column->Close();
+        ReportProgress(plan.input_bytes, static_cast<int64_t>(leaf) + 1);
+      }
+      writer->Close();
+    } else {
+      LITHIFY_TRY(CopyColumns(output, plan, threads, shared, digests));
+    }
+    LITHIFY_CHECK(output.position() >= before, "a file that shrinks while written");
+    LITHIFY_TRY(checker_->CheckTimes(shared.times(), first_row));
+    output.AddRowGroup(plan.rows);
+    ContentDigest digest;
+    digest.rows = plan.rows;
+    if (digested()) {
+      digest.row = shared.RowDigest();
+      for (size_t leaf = 0; leaf < digests.size(); ++leaf) {
+        digest.columns[group_.leaves[leaf].path].Add(digests[leaf]);
+      }
+    }
+    output.digest().Add(digest);
+    result_.report.digest_in.Add(digest);
+    result_.row_groups.push_back(RowGroupDigest{static_cast<int>(result_.report.outputs.size()),
+                                                output.row_groups() - 1, std::move(digest)});
+    return {};
+  }
+
+  Status CopyColumn(size_t leaf, parquet::ColumnWriter* writer, int64_t rows, RowGroupRows& shared,
+                    std::vector<Digest128>& digests) {
+    const std::string where = "column " + group_.leaves[leaf].path;
+    auto copied = GuardParquet(where, [&]() -> Status {
+      LITHIFY_TRY_ASSIGN(digests[leaf], columns_[leaf]->Copy(rows, writer, shared));
+      return {};
+    });
+    if (!copied) return Fail(std::move(copied.error()).In(columns_[leaf]->current_input()));
+    return {};
+  }
+
+  // Columns in parallel: the row group is held in memory, encoded, until all are done.
+  Status CopyColumns(Output& output, const RowGroupPlan& plan, int threads, RowGroupRows& shared,
+                     std::vector<Digest128>& digests) {
+    auto* writer = output.file().AppendBufferedRowGroup();
+    std::vector<parquet::ColumnWriter*> writers;
+    for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
+      writers.push_back(writer->column(static_cast<int>(leaf)));
+    }
+    std::atomic<size_t> next{0};
+    std::atomic<int64_t> done{0};
+    std::atomic<bool> failed{false};
+    std::vector<Status> statuses(columns_.size());
+    const auto work = [&] {
+      for (size_t i = next++; i < order_.size() && !failed; i = next++) {
+        const size_t leaf = order_[i];
+        statuses[leaf] = CopyColumn(leaf, writers[leaf], plan.rows, shared, digests);
+        if (!statuses[leaf]) failed = true;
+        ReportProgress(plan.input_bytes, ++done);
+      }
+    };
+    {
+      std::vector<std::jthread> pool;
+      for (int t = 1; t < threads; ++t) pool.emplace_back(work);
+      work();
+    }
+    for (auto& status : statuses) LITHIFY_TRY(std::move(status));
+    // Closes the columns one by one in schema order: closing writes a column to the shared sink,
+    // and equal inputs must give equal bytes (R232).
+    writer->Close();
+    return {};
+  }
+
+  void ReportProgress(int64_t bytes, int64_t columns_done) {
+    if (!request_.on_progress) return;
+    const auto columns = static_cast<int64_t>(columns_.size());
+    request_.on_progress(bytes * columns_done / columns - bytes * (columns_done - 1) / columns);
+  }
+
+  Status FinishColumns() {
+    for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
+      LITHIFY_TRY(GuardParquet("column " + group_.leaves[leaf].path,
+                               [&] { return columns_[leaf]->Finish(); }));
+    }
+    return {};
+  }
+
+  Result<RecodeResult> Account() {
+    GroupReport& report = result_.report;
+    for (const auto& in : group_.inputs) {
+      report.bytes_in += in->size;
+      report.rows_per_input.push_back(in->footer->num_rows());
+    }
+    // Every column was read to its end with exactly the rows of its row groups (ColumnCopy), so
+    // the digest's rows are counted rows.
+    report.rows_in = report.digest_in.rows;
+    int64_t chunks = 0;
+    for (const auto& in : group_.inputs) {
+      chunks += int64_t{in->footer->num_row_groups()} * in->footer->num_columns();
+    }
+    report.tiers["recode"] = chunks;
+    for (const OutputFile& output : report.outputs) {
+      report.rows_out += output.rows;
+      report.bytes_out += output.size;
+    }
+    const int64_t claimed = std::accumulate(report.rows_per_input.begin(),
+                                            report.rows_per_input.end(), int64_t{0});
+    if (report.rows_in != claimed || report.rows_out != report.rows_in) {
+      return Fail(Code::kCorrupt, "row accounting failed: footers " + std::to_string(claimed) +
+                                      ", read " + std::to_string(report.rows_in) + ", written " +
+                                      std::to_string(report.rows_out));
+    }
+    constexpr int64_t kGrowthFloorBytes = kMiB;
+    const auto bound = static_cast<int64_t>(static_cast<double>(report.bytes_in) *
+                                            request_.shape.growth_max) + kGrowthFloorBytes;
+    if (request_.shape.growth_max > 0 && report.bytes_out > bound) {
+      return Fail(Code::kUnsupported,
+                  "the outputs would have " + FormatBytes(report.bytes_out) + " for inputs of " +
+                      FormatBytes(report.bytes_in),
+                  "", "choose a stronger output.codec, or raise output.growth_max");
+    }
+    return std::move(result_);
+  }
+
+  storage::Store& store_;
+  OpenedGroup& group_;
+  const GroupRequest& request_;
+  arrow::MemoryPool* pool_;
+  const CancelFlag& cancel_;
+  std::optional<RowChecker> checker_;
+  std::shared_ptr<parquet::WriterProperties> properties_;
+  std::map<std::string, std::string> metadata_;
+  std::vector<std::unique_ptr<ColumnCopy>> columns_;
+  std::vector<size_t> order_;
+  RecodeResult result_;
+};
+
+}  // namespace
+
+Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
+                              arrow::MemoryPool* pool, const CancelFlag* cancel) {
+  OpenedGroup group;
+  std::vector<const SchemaNode*> schemas;
+  for (const InputFile& input : inputs) {
+    auto source = std::make_unique<InputSource>();
+    source->key = input.key;
+    source->size = input.size;
+    auto file = MakeArrowFile(cache, input.key, input.size, cancel);
+    LITHIFY_TRY(GuardParquet(input.key, [&]() -> Status {
+      LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*file, input.size));
+      LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*source->footer, input.size));
+      if (!reason.empty()) return Fail(Code::kUnsupported, reason);
+      LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
+      source->reader = parquet::ParquetFileReader::Open(
+          file, MakeReaderProperties(*source->footer, pool), source->footer);
+      return {};
+    }));
+    schemas.push_back(source->schema.get());
+    group.inputs.push_back(std::move(source));
+  }
+  LITHIFY_TRY_ASSIGN(group.output_schema, UniteSchemas(schemas, &group.notes));
+  group.leaves = OutputLeaves(*group.output_schema);
+  for (auto& source : group.inputs) {
+    group.one_schema = group.one_schema && group.output_schema->SameAs(*source->schema);
+    LITHIFY_TRY_ASSIGN(source->leaves, MapLeaves(*group.output_schema, *source->schema));
+    LITHIFY_CHECK(source->leaves.size() == group.leaves.size(), "a leaf without a source");
+  }
+  return group;
+}
+
+Result<RecodeResult> Recode(storage::Store& store, OpenedGroup& group, const GroupRequest& request,
+                            arrow::MemoryPool* pool, const CancelFlag& cancel) {
+  return GuardParquet(request.partition,
+                      [&] { return Recoder(store, group, request, pool, cancel).Run(); });
+}
+
+}  // namespace lithify::rewrite

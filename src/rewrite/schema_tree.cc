@@ -1,0 +1,608 @@
+#include "rewrite/schema_tree.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace lithify::rewrite {
+namespace {
+
+using parquet::LogicalType;
+using parquet::Repetition;
+using parquet::Type;
+using parquet::schema::GroupNode;
+using parquet::schema::Node;
+using parquet::schema::NodePtr;
+using parquet::schema::PrimitiveNode;
+
+constexpr int kDepthMax = 64;
+constexpr int kFieldsMax = 100'000;
+
+std::string Dotted(const std::string& parent, const std::string& name) {
+  return parent.empty() ? name : parent + "." + name;
+}
+
+// ---------------------------------------------------------------------------------- parsing
+
+class Parser {
+ public:
+  explicit Parser(const parquet::SchemaDescriptor& schema) : schema_(schema) {}
+
+  Result<std::unique_ptr<SchemaNode>> Root() {
+    const GroupNode* group = schema_.group_node();
+    auto root = std::make_unique<SchemaNode>();
+    root->kind = SchemaNode::Kind::kStruct;
+    root->name = "schema";
+    root->required = true;
+    root->logical = LogicalType::None();
+    for (int i = 0; i < group->field_count(); ++i) {
+      LITHIFY_TRY_ASSIGN(auto child, Field(*group->field(i), "", 1));
+      root->children.push_back(std::move(child));
+    }
+    return root;
+  }
+
+ private:
+  // A field as its parent lists it; a bare repeated field is a required list of required values.
+  Result<std::unique_ptr<SchemaNode>> Field(const Node& node, const std::string& parent,
+                                            int depth) {
+    const std::string path = Dotted(parent, node.name());
+    if (depth > kDepthMax) {
+      return Fail(Code::kUnsupported, "nested deeper than 64 levels", path);
+    }
+    if (node.repetition() != Repetition::REPEATED) return Single(node, path, depth);
+    auto list = std::make_unique<SchemaNode>();
+    list->kind = SchemaNode::Kind::kList;
+    list->name = node.name();
+    list->field_id = node.field_id();
+    list->required = true;
+    list->logical = LogicalType::List();
+    LITHIFY_TRY_ASSIGN(auto element, Single(node, path, depth + 1));
+    element->field_id = -1;
+    element->required = true;
+    list->children.push_back(std::move(element));
+    return list;
+  }
+
+  // The node itself, its own repetition taken as optional or required (repeated: required).
+  Result<std::unique_ptr<SchemaNode>> Single(const Node& node, const std::string& path,
+                                             int depth) {
+    auto out = std::make_unique<SchemaNode>();
+    out->name = node.name();
+    out->field_id = node.field_id();
+    out->required = node.repetition() != Repetition::OPTIONAL;
+    out->logical = node.logical_type() ? node.logical_type() : LogicalType::None();
+    if (node.is_primitive()) {
+      const auto& leaf = static_cast<const PrimitiveNode&>(node);
+      out->physical = leaf.physical_type();
+      out->type_length = leaf.physical_type() == Type::FIXED_LEN_BYTE_ARRAY ? leaf.type_length()
+                                                                            : -1;
+      out->leaf_index = schema_.ColumnIndex(node);
+      return out;
+    }
+    const auto& group = static_cast<const GroupNode&>(node);
+    if (group.field_count() == 0) return Fail(Code::kUnsupported, "a group without fields", path);
+    if (out->logical->is_list()) return List(group, std::move(out), path, depth);
+    if (out->logical->is_map()) return Map(group, std::move(out), path, depth);
+    out->kind = SchemaNode::Kind::kStruct;
+    for (int i = 0; i < group.field_count(); ++i) {
+      LITHIFY_TRY_ASSIGN(auto child, Field(*group.field(i), path, depth + 1));
+      out->children.push_back(std::move(child));
+    }
+    return out;
+  }
+
+  // The backward-compatibility rules of the Parquet format's LogicalTypes, "Lists".
+  static bool RepeatedIsElement(const GroupNode& list, const Node& repeated) {
+    if (repeated.is_primitive()) return true;
+    const auto& group = static_cast<const GroupNode&>(repeated);
+    if (group.field_count() != 1) return true;
+    if (group.field(0)->repetition() == Repetition::REPEATED) return true;
+    if (group.logical_type() && (group.logical_type()->is_list() || group.logical_type()->is_map()))
+      return true;
+    return group.name() == "array" || group.name() == list.name() + "_tuple";
+  }
+
+  Result<std::unique_ptr<SchemaNode>> List(const GroupNode& group, std::unique_ptr<SchemaNode> out,
+                                           const std::string& path, int depth) {
+    if (group.field_count() != 1 || group.field(0)->repetition() != Repetition::REPEATED) {
+      return Fail(Code::kUnsupported, "a LIST whose only child is not a repeated field", path);
+    }
+    out->kind = SchemaNode::Kind::kList;
+    const Node& repeated = *group.field(0);
+    const std::string inner = Dotted(path, repeated.name());
+    std::unique_ptr<SchemaNode> element;
+    if (RepeatedIsElement(group, repeated)) {
+      LITHIFY_TRY_ASSIGN(element, Single(repeated, inner, depth + 1));
+      element->required = true;
+    } else {
+      LITHIFY_TRY_ASSIGN(
+          element, Single(*static_cast<const GroupNode&>(repeated).field(0), inner, depth + 1));
+    }
+    out->children.push_back(std::move(element));
+    return out;
+  }
+
+  Result<std::unique_ptr<SchemaNode>> Map(const GroupNode& group, std::unique_ptr<SchemaNode> out,
+                                          const std::string& path, int depth) {
+    if (group.field_count() != 1 || group.field(0)->repetition() != Repetition::REPEATED ||
+        !group.field(0)->is_group() ||
+        static_cast<const GroupNode&>(*group.field(0)).field_count() != 2) {
+      return Fail(Code::kUnsupported, "a MAP that is not a repeated group of key and value", path);
+    }
+    out->kind = SchemaNode::Kind::kMap;
+    const auto& entry = static_cast<const GroupNode&>(*group.field(0));
+    const std::string inner = Dotted(path, entry.name());
+    for (int i = 0; i < 2; ++i) {
+      LITHIFY_TRY_ASSIGN(auto child, Field(*entry.field(i), inner, depth + 1));
+      out->children.push_back(std::move(child));
+    }
+    return out;
+  }
+
+  const parquet::SchemaDescriptor& schema_;
+};
+
+// ------------------------------------------------------------------------------------ union
+
+bool SameType(const SchemaNode& a, const SchemaNode& b) {
+  return a.physical == b.physical && a.type_length == b.type_length &&
+         a.logical->Equals(*b.logical);
+}
+
+std::string TypeText(const SchemaNode& node) {
+  std::string text = parquet::TypeToString(node.physical, node.type_length);
+  if (!node.logical->is_none()) text += " (" + node.logical->ToString() + ")";
+  return text;
+}
+
+struct IntType {
+  int bits;
+  bool is_signed;
+};
+
+std::optional<IntType> AsInt(const SchemaNode& node) {
+  if (node.physical != Type::INT32 && node.physical != Type::INT64) return std::nullopt;
+  if (node.logical->is_none()) return IntType{node.physical == Type::INT32 ? 32 : 64, true};
+  if (!node.logical->is_int()) return std::nullopt;
+  const auto& type = static_cast<const parquet::IntLogicalType&>(*node.logical);
+  return IntType{type.bit_width(), type.is_signed()};
+}
+
+// Timestamp unit in nanoseconds.
+std::optional<int64_t> TimestampUnit(const SchemaNode& node) {
+  if (node.physical != Type::INT64 || !node.logical->is_timestamp()) return std::nullopt;
+  switch (static_cast<const parquet::TimestampLogicalType&>(*node.logical).time_unit()) {
+    case LogicalType::TimeUnit::MILLIS: return 1'000'000;
+    case LogicalType::TimeUnit::MICROS: return 1'000;
+    case LogicalType::TimeUnit::NANOS: return 1;
+    default: return std::nullopt;
+  }
+}
+
+void TakeType(SchemaNode& out, const SchemaNode& from) {
+  out.physical = from.physical;
+  out.type_length = from.type_length;
+  out.logical = from.logical;
+}
+
+// Widens `out` so that it holds every value of `in` exactly; false if there is no safe way.
+bool WidenDecimal(SchemaNode& out, const SchemaNode& in) {
+  const auto& a = static_cast<const parquet::DecimalLogicalType&>(*out.logical);
+  const auto& b = static_cast<const parquet::DecimalLogicalType&>(*in.logical);
+  if (a.scale() != b.scale()) return false;
+  if (out.physical == Type::BYTE_ARRAY || in.physical == Type::BYTE_ARRAY) {
+    if (out.physical != in.physical) return false;
+  } else if (out.physical == Type::FIXED_LEN_BYTE_ARRAY ||
+             in.physical == Type::FIXED_LEN_BYTE_ARRAY) {
+    const auto width = [](const SchemaNode& n) {
+      return n.physical == Type::INT32 ? 4 : n.physical == Type::INT64 ? 8 : n.type_length;
+    };
+    out.type_length = std::max(width(out), width(in));
+    out.physical = Type::FIXED_LEN_BYTE_ARRAY;
+  } else if (in.physical == Type::INT64) {
+    out.physical = Type::INT64;
+  }
+  out.logical = LogicalType::Decimal(std::max(a.precision(), b.precision()), a.scale());
+  return true;
+}
+
+bool WidenLeaf(SchemaNode& out, const SchemaNode& in) {
+  if (SameType(out, in)) return true;
+  if (const auto a = AsInt(out), b = AsInt(in); a && b) {
+    if (a->is_signed != b->is_signed) return false;
+    if (b->bits > a->bits || (b->bits == a->bits && in.logical->is_none())) TakeType(out, in);
+    return true;
+  }
+  if (out.logical->is_none() && in.logical->is_none()) {
+    if (out.physical == Type::FLOAT && in.physical == Type::DOUBLE) {
+      TakeType(out, in);
+      return true;
+    }
+    return out.physical == Type::DOUBLE && in.physical == Type::FLOAT;
+  }
+  if (out.logical->is_decimal() && in.logical->is_decimal()) return WidenDecimal(out, in);
+  const auto a = TimestampUnit(out);
+  const auto b = TimestampUnit(in);
+  if (a && b) {
+    const auto utc = [](const SchemaNode& n) {
+      return static_cast<const parquet::TimestampLogicalType&>(*n.logical).is_adjusted_to_utc();
+    };
+    if (utc(out) != utc(in)) return false;
+    if (*b < *a) TakeType(out, in);
+    return true;
+  }
+  return false;
+}
+
+class Uniter {
+ public:
+  explicit Uniter(std::vector<std::string>* notes) : notes_(notes) {}
+
+  Result<std::unique_ptr<SchemaNode>> Unite(std::vector<const SchemaNode*> inputs, bool missing,
+                                            const std::string& path) {
+    // A column that is all null without a type takes the type that another file knows (P5).
+    const bool all_null = std::ranges::all_of(inputs, [](auto* n) { return n->null_type(); });
+    if (!all_null && std::erase_if(inputs, [](auto* n) { return n->null_type(); }) > 0) {
+      missing = true;
+    }
+    const SchemaNode& first = *inputs.front();
+    auto out = std::make_unique<SchemaNode>();
+    out->kind = first.kind;
+    out->name = inputs.back()->name;
+    out->field_id = first.field_id;
+    out->required = !missing;
+    out->logical = first.logical;
+    TakeType(*out, first);
+    for (const SchemaNode* in : inputs) {
+      LITHIFY_TRY(UniteOne(*out, *in, path));
+    }
+    if (out->kind == SchemaNode::Kind::kLeaf) {
+      out->leaf_index = next_leaf_++;
+      return out;
+    }
+    if (out->kind == SchemaNode::Kind::kStruct) {
+      LITHIFY_TRY(UniteFields(*out, inputs, path));
+      return out;
+    }
+    for (size_t i = 0; i < first.children.size(); ++i) {
+      std::vector<const SchemaNode*> same;
+      for (const SchemaNode* in : inputs) same.push_back(in->children[i].get());
+      const std::string name = out->kind == SchemaNode::Kind::kList ? "list.element"
+                               : i == 0                              ? "key_value.key"
+                                                                     : "key_value.value";
+      LITHIFY_TRY_ASSIGN(auto child, Unite(std::move(same), false, Dotted(path, name)));
+      out->children.push_back(std::move(child));
+    }
+    return out;
+  }
+
+ private:
+  Status UniteOne(SchemaNode& out, const SchemaNode& in, const std::string& path) {
+    if (in.kind != out.kind) {
+      return Fail(Code::kUnsupported, "has different shapes in different files", path,
+                  "rewrite the odd file with the schema of the others");
+    }
+    if (in.field_id != out.field_id) {
+      if (in.field_id >= 0 && out.field_id >= 0) {
+        return Fail(Code::kUnsupported,
+                    "has field id " + std::to_string(out.field_id) + " in one file and " +
+                        std::to_string(in.field_id) + " in another",
+                    path);
+      }
+      out.field_id = std::max(in.field_id, out.field_id);
+    }
+    out.required = out.required && in.required;
+    if (in.name != out.name && notes_ != nullptr) {
+      notes_->push_back("column " + path + " is also named " + in.name + " (same field id)");
+    }
+    if (in.kind != SchemaNode::Kind::kLeaf) {
+      if (in.kind == SchemaNode::Kind::kStruct && !in.logical->Equals(*out.logical)) {
+        return Fail(Code::kUnsupported, "is annotated differently in different files", path);
+      }
+      return {};
+    }
+    const std::string before = TypeText(out);
+    if (!WidenLeaf(out, in)) {
+      return Fail(Code::kUnsupported,
+                  "is " + before + " in one file and " + TypeText(in) +
+                      " in another, which has no safe common type",
+                  path, "rewrite the odd file with the type of the others");
+    }
+    if (TypeText(in) != TypeText(out) && notes_ != nullptr) {
+      notes_->push_back("column " + path + " widened from " + TypeText(in) + " to " +
+                        TypeText(out));
+    }
+    return {};
+  }
+
+  struct Group {
+    std::vector<const SchemaNode*> nodes;
+    bool missing = false;
+  };
+
+  Status UniteFields(SchemaNode& out, const std::vector<const SchemaNode*>& inputs,
+                     const std::string& path) {
+    out.children_by_id = std::ranges::all_of(inputs, [](const SchemaNode* in) {
+      return std::ranges::all_of(in->children, [](auto& c) { return c->field_id >= 0; });
+    });
+    std::vector<std::string> order;
+    std::map<std::string, Group> groups;
+    for (const SchemaNode* in : inputs) {
+      std::set<std::string> seen;
+      for (const auto& child : in->children) {
+        const std::string key =
+            out.children_by_id ? std::to_string(child->field_id) : child->name;
+        if (!seen.insert(key).second) {
+          return Fail(Code::kUnsupported,
+                      out.children_by_id ? "two columns have field id " + key
+                                         : "two columns have the name " + key,
+                      path, "rename one of them; merging would have to guess");
+        }
+        auto [it, is_new] = groups.try_emplace(key);
+        if (is_new) order.push_back(key);
+        it->second.nodes.push_back(child.get());
+      }
+    }
+    if (order.size() > kFieldsMax) return Fail(Code::kUnsupported, "over 100,000 columns", path);
+    std::map<std::string, std::string> folded;
+    for (const std::string& key : order) {
+      Group& group = groups[key];
+      const std::string& name = group.nodes.back()->name;
+      std::string lower = name;
+      std::ranges::transform(lower, lower.begin(),
+                             [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+      if (auto [it, is_new] = folded.try_emplace(lower, name); !is_new) {
+        return Fail(Code::kUnsupported,
+                    "columns " + it->second + " and " + name + " differ in nothing but case", path,
+                    "rename one of them; some readers would take them for one");
+      }
+      const bool missing = group.nodes.size() < inputs.size();
+      LITHIFY_TRY_ASSIGN(auto child, Unite(std::move(group.nodes), missing, Dotted(path, name)));
+      out.children.push_back(std::move(child));
+    }
+    return {};
+  }
+
+  std::vector<std::string>* notes_;
+  int next_leaf_ = 0;
+};
+
+// ----------------------------------------------------------------------------------- output
+
+NodePtr FieldToParquet(const SchemaNode& node, const std::string& name) {
+  const auto repetition = node.required ? Repetition::REQUIRED : Repetition::OPTIONAL;
+  switch (node.kind) {
+    case SchemaNode::Kind::kLeaf:
+      return PrimitiveNode::Make(name, repetition, node.logical, node.physical, node.type_length,
+                                 node.field_id);
+    case SchemaNode::Kind::kStruct: {
+      parquet::schema::NodeVector fields;
+      for (const auto& child : node.children) fields.push_back(FieldToParquet(*child, child->name));
+      return GroupNode::Make(name, repetition, fields,
+                             node.logical->is_none() ? nullptr : node.logical, node.field_id);
+    }
+    case SchemaNode::Kind::kList: {
+      const NodePtr repeated = GroupNode::Make(
+          "list", Repetition::REPEATED, {FieldToParquet(*node.children[0], "element")});
+      return GroupNode::Make(name, repetition, {repeated}, LogicalType::List(), node.field_id);
+    }
+    case SchemaNode::Kind::kMap: {
+      const NodePtr repeated = GroupNode::Make("key_value", Repetition::REPEATED,
+                                               {FieldToParquet(*node.children[0], "key"),
+                                                FieldToParquet(*node.children[1], "value")});
+      return GroupNode::Make(name, repetition, {repeated}, LogicalType::Map(), node.field_id);
+    }
+  }
+  return nullptr;
+}
+
+void CollectLeaves(const SchemaNode& node, const std::string& path, int16_t def, int16_t rep,
+                   std::vector<OutputLeaf>& leaves) {
+  if (!node.required) ++def;
+  switch (node.kind) {
+    case SchemaNode::Kind::kLeaf:
+      leaves.push_back(OutputLeaf{path, node.physical, node.type_length, def, rep});
+      return;
+    case SchemaNode::Kind::kStruct:
+      for (const auto& child : node.children)
+        CollectLeaves(*child, Dotted(path, child->name), def, rep, leaves);
+      return;
+    case SchemaNode::Kind::kList:
+      CollectLeaves(*node.children[0], path + ".list.element", static_cast<int16_t>(def + 1),
+                    static_cast<int16_t>(rep + 1), leaves);
+      return;
+    case SchemaNode::Kind::kMap:
+      CollectLeaves(*node.children[0], path + ".key_value.key", static_cast<int16_t>(def + 1),
+                    static_cast<int16_t>(rep + 1), leaves);
+      CollectLeaves(*node.children[1], path + ".key_value.value", static_cast<int16_t>(def + 1),
+                    static_cast<int16_t>(rep + 1), leaves);
+      return;
+  }
+}
+
+// ---------------------------------------------------------------------------------- mapping
+
+// One place on the way to a leaf where a definition level may be counted.
+struct Step {
+  bool in_input;
+  bool in_output;
+};
+
+class Mapper {
+ public:
+  Status Walk(const SchemaNode& out, const SchemaNode& in, std::vector<Step> steps, int16_t rep) {
+    steps.push_back(Step{!in.required, !out.required});
+    if (out.kind == SchemaNode::Kind::kLeaf) return Leaf(out, in, steps, rep);
+    if (out.kind != SchemaNode::Kind::kStruct) {
+      steps.push_back(Step{true, true});
+      ++rep;
+    }
+    for (size_t i = 0; i < out.children.size(); ++i) {
+      const SchemaNode& child = *out.children[i];
+      const SchemaNode* match = nullptr;
+      if (out.kind != SchemaNode::Kind::kStruct) {
+        match = in.children[i].get();
+      } else {
+        for (const auto& candidate : in.children) {
+          const bool same = out.children_by_id ? candidate->field_id == child.field_id
+                                               : candidate->name == child.name;
+          if (same) match = candidate.get();
+        }
+      }
+      if (match == nullptr || (match->null_type() && !child.null_type())) {
+        LITHIFY_TRY(Missing(child, in, steps, rep));
+      } else {
+        LITHIFY_TRY(Walk(child, *match, steps, rep));
+      }
+    }
+    return {};
+  }
+
+  std::vector<LeafSource> TakeSources() { return std::move(sources_); }
+
+ private:
+  static std::vector<int16_t> DefinitionMap(const std::vector<Step>& steps) {
+    std::vector<int16_t> map;
+    int16_t out = 0;
+    for (const Step& step : steps) {
+      // Input level map.size() means: undefined at this input step.
+      if (step.in_input) map.push_back(out);
+      if (step.in_output) ++out;
+    }
+    map.push_back(out);
+    return map;
+  }
+
+  Status Leaf(const SchemaNode& out, const SchemaNode& in, const std::vector<Step>& steps,
+              int16_t rep) {
+    LeafSource source;
+    source.input_leaf = in.leaf_index;
+    source.repetition_max = rep;
+    source.definition_map = DefinitionMap(steps);
+    if (in.physical == out.physical && in.type_length == out.type_length) {
+      const auto a = TimestampUnit(in);
+      const auto b = TimestampUnit(out);
+      if (a && b && *a != *b) {
+        source.conversion = Conversion::kScaleInt64;
+        source.factor = *a / *b;
+      }
+    } else if (in.physical == Type::INT32 && out.physical == Type::INT64) {
+      const auto type = AsInt(in);
+      source.conversion = type && !type->is_signed ? Conversion::kUint32ToUint64
+                                                   : Conversion::kInt32ToInt64;
+    } else if (in.physical == Type::FLOAT && out.physical == Type::DOUBLE) {
+      source.conversion = Conversion::kFloatToDouble;
+    } else if (out.physical == Type::FIXED_LEN_BYTE_ARRAY) {
+      source.conversion = in.physical == Type::INT32   ? Conversion::kInt32ToFixed
+                          : in.physical == Type::INT64 ? Conversion::kInt64ToFixed
+                                                       : Conversion::kFixedToFixed;
+    } else {
+      return Fail(Code::kInternal, "no conversion between united types", out.name);
+    }
+    sources_.push_back(std::move(source));
+    return {};
+  }
+
+  // The leaf below `node` with the fewest repeated ancestors: the cheapest to read levels from.
+  static const SchemaNode* Neighbour(const SchemaNode& node, int depth, int& best_depth) {
+    if (node.kind == SchemaNode::Kind::kLeaf) {
+      if (depth >= best_depth) return nullptr;
+      best_depth = depth;
+      return &node;
+    }
+    const bool repeated = node.kind != SchemaNode::Kind::kStruct;
+    const SchemaNode* best = nullptr;
+    for (const auto& child : node.children) {
+      if (const auto* found = Neighbour(*child, depth + (repeated ? 1 : 0), best_depth)) {
+        best = found;
+      }
+    }
+    return best;
+  }
+
+  static int DefinitionMax(const SchemaNode& node, const SchemaNode* leaf) {
+    if (&node == leaf) return node.required ? 0 : 1;
+    for (const auto& child : node.children) {
+      if (const int below = DefinitionMax(*child, leaf); below >= 0) {
+        return below + (node.required ? 0 : 1) + (node.kind == SchemaNode::Kind::kStruct ? 0 : 1);
+      }
+    }
+    return -1;
+  }
+
+  Status Missing(const SchemaNode& out, const SchemaNode& parent, const std::vector<Step>& steps,
+                 int16_t rep) {
+    if (out.kind != SchemaNode::Kind::kLeaf) {
+      for (const auto& child : out.children) LITHIFY_TRY(Missing(*child, parent, steps, rep));
+      return {};
+    }
+    LeafSource source;
+    source.levels_only = true;
+    source.repetition_max = rep;
+    source.definition_map = DefinitionMap(steps);
+    const bool top_level = steps.size() == 1;
+    if (!top_level) {
+      int best_depth = kDepthMax + 1;
+      const SchemaNode* leaf = Neighbour(parent, 0, best_depth);
+      if (leaf == nullptr) return Fail(Code::kInternal, "a group without leaves", out.name);
+      source.input_leaf = leaf->leaf_index;
+      // Below the common ancestor every level means: the ancestor is there.
+      const int relative = DefinitionMax(parent, leaf) - (parent.required ? 0 : 1) -
+                           (parent.kind == SchemaNode::Kind::kStruct ? 0 : 1);
+      for (int i = 0; i < relative; ++i) {
+        source.definition_map.push_back(source.definition_map.back());
+      }
+    }
+    sources_.push_back(std::move(source));
+    return {};
+  }
+
+  std::vector<LeafSource> sources_;
+};
+
+}  // namespace
+
+bool SchemaNode::SameAs(const SchemaNode& other) const {
+  if (kind != other.kind || name != other.name || field_id != other.field_id ||
+      required != other.required || children.size() != other.children.size()) {
+    return false;
+  }
+  if (kind == Kind::kLeaf && !SameType(*this, other)) return false;
+  for (size_t i = 0; i < children.size(); ++i) {
+    if (!children[i]->SameAs(*other.children[i])) return false;
+  }
+  return true;
+}
+
+Result<std::unique_ptr<SchemaNode>> ParseSchema(const parquet::SchemaDescriptor& schema) {
+  return Parser(schema).Root();
+}
+
+Result<std::unique_ptr<SchemaNode>> UniteSchemas(const std::vector<const SchemaNode*>& inputs,
+                                                 std::vector<std::string>* notes) {
+  LITHIFY_CHECK(!inputs.empty(), "a union of no schemas");
+  return Uniter(notes).Unite(inputs, false, "");
+}
+
+std::shared_ptr<GroupNode> ToParquet(const SchemaNode& root) {
+  parquet::schema::NodeVector fields;
+  for (const auto& child : root.children) fields.push_back(FieldToParquet(*child, child->name));
+  return std::static_pointer_cast<GroupNode>(
+      GroupNode::Make("schema", Repetition::REQUIRED, fields));
+}
+
+std::vector<OutputLeaf> OutputLeaves(const SchemaNode& output) {
+  std::vector<OutputLeaf> leaves;
+  for (const auto& child : output.children) CollectLeaves(*child, child->name, 0, 0, leaves);
+  return leaves;
+}
+
+Result<std::vector<LeafSource>> MapLeaves(const SchemaNode& output, const SchemaNode& input) {
+  Mapper mapper;
+  LITHIFY_TRY(mapper.Walk(output, input, {}, 0));
+  return mapper.TakeSources();
+}
+
+}  // namespace lithify::rewrite

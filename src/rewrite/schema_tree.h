@@ -1,0 +1,95 @@
+// Parquet schemas in one canonical shape, and their union (R221, R225-R228; P4-P6, P8, P22, P23).
+//
+// Lists of every historic form (two-level, "array", "item", bare repeated fields) and maps become
+// the three-level form of the Parquet LogicalTypes page; the definition and repetition levels of
+// the canonical tree are those of the file, since a legacy form differs only in names and in
+// fields that are required. Columns are matched by field id where every field of every input at
+// that level has one, else by name, case-sensitively. What cannot be merged without a chance of
+// changing a value is refused with the reason.
+#ifndef LITHIFY_REWRITE_SCHEMA_TREE_H_
+#define LITHIFY_REWRITE_SCHEMA_TREE_H_
+
+#include <parquet/schema.h>
+#include <parquet/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace lithify::rewrite {
+
+struct SchemaNode {
+  enum class Kind { kLeaf, kStruct, kList, kMap };
+  Kind kind = Kind::kLeaf;
+  std::string name;
+  int field_id = -1;
+  bool required = false;  // Of the field itself; a list's or map's repeated level is implied.
+  std::shared_ptr<const parquet::LogicalType> logical;  // Leaves, and annotated structs.
+  // Leaves.
+  parquet::Type::type physical = parquet::Type::BOOLEAN;
+  int type_length = -1;
+  int leaf_index = -1;  // Column index in its own file (inputs) or in the output.
+  bool children_by_id = false;  // Unions: how the fields of a struct were matched.
+  // kStruct: fields. kList: the element. kMap: key and value.
+  std::vector<std::unique_ptr<SchemaNode>> children;
+
+  bool null_type() const { return kind == Kind::kLeaf && logical->is_null(); }
+  // Same shape, names, ids and types.
+  bool SameAs(const SchemaNode& other) const;
+};
+
+// The root is a required struct. kUnsupported for shapes that are not understood.
+Result<std::unique_ptr<SchemaNode>> ParseSchema(const parquet::SchemaDescriptor& schema);
+
+// The union of at least one tree; leaf_index is numbered anew. kUnsupported with the column's path
+// and the reason where the inputs cannot be merged. Appends to `notes` what was widened or renamed.
+Result<std::unique_ptr<SchemaNode>> UniteSchemas(const std::vector<const SchemaNode*>& inputs,
+                                                 std::vector<std::string>* notes);
+
+// As a Parquet schema, lists and maps in the standard three-level form.
+std::shared_ptr<parquet::schema::GroupNode> ToParquet(const SchemaNode& root);
+
+// How the values of an input column become those of the output column.
+enum class Conversion {
+  kNone,
+  kInt32ToInt64,
+  kUint32ToUint64,
+  kFloatToDouble,
+  kScaleInt64,      // Timestamps to a finer unit: times `factor`, overflow refused (P12).
+  kInt32ToFixed,    // Decimals: big-endian two's complement, sign-extended.
+  kInt64ToFixed,
+  kFixedToFixed,
+};
+
+// Where the output column's levels and values come from in one input file.
+struct LeafSource {
+  int input_leaf = -1;  // Column of the input to read; levels only if `levels_only`.
+  // True if the input lacks the column: a neighbour's levels tell the shape of the ancestors, the
+  // value is null below them. -1 as input_leaf with levels_only: a top-level column, one null per
+  // row.
+  bool levels_only = false;
+  int16_t repetition_max = 0;  // Entries with a greater repetition level are dropped.
+  std::vector<int16_t> definition_map;  // Input definition level -> output definition level.
+  Conversion conversion = Conversion::kNone;
+  int64_t factor = 1;
+};
+
+struct OutputLeaf {
+  std::string path;  // Dotted, of the Parquet schema ("tags.list.element").
+  parquet::Type::type physical = parquet::Type::BOOLEAN;
+  int type_length = -1;
+  int16_t definition_max = 0;
+  int16_t repetition_max = 0;
+};
+
+std::vector<OutputLeaf> OutputLeaves(const SchemaNode& output);
+// One LeafSource per output leaf, in order. `output` must be a union that includes `input`.
+Result<std::vector<LeafSource>> MapLeaves(const SchemaNode& output, const SchemaNode& input);
+
+}  // namespace lithify::rewrite
+
+#endif  // LITHIFY_REWRITE_SCHEMA_TREE_H_

@@ -1,0 +1,51 @@
+#include "rewrite/verify.h"
+
+#include <string>
+
+#include "rewrite/column_copy.h"
+#include "rewrite/row_check.h"
+
+namespace lithify::rewrite {
+
+Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowRule& rule,
+                                                   const std::function<bool(int)>& wanted,
+                                                   const CancelFlag& cancel) {
+  LITHIFY_CHECK(file.inputs.size() == 1, "one file at a time");
+  LITHIFY_TRY_ASSIGN(const RowChecker checker, RowChecker::Make(rule, *file.output_schema));
+  InputSource& in = *file.inputs.front();
+  std::vector<ContentDigest> digests(static_cast<size_t>(in.footer->num_row_groups()));
+  int64_t first_row = 0;
+  for (int g = 0; g < in.footer->num_row_groups(); ++g) {
+    const int64_t rows = in.footer->RowGroup(g)->num_rows();
+    ContentDigest& digest = digests[static_cast<size_t>(g)];
+    digest.rows = wanted(g) ? rows : -1;
+    if (digest.rows < 0 || rows == 0) {
+      first_row += rows;
+      continue;
+    }
+    LITHIFY_TRY(cancel.Check());
+    RowGroupRows shared(rows, checker.time_columns(), true);
+    for (size_t leaf = 0; leaf < file.leaves.size(); ++leaf) {
+      ColumnCopyOptions options;
+      options.leaf = static_cast<int>(leaf);
+      options.output = file.leaves[leaf];
+      options.rule = checker.For(options.leaf);
+      options.first_group = g;
+      options.last_group = g;
+      LITHIFY_TRY_ASSIGN(const Digest128 column, GuardParquet(in.key, [&]() -> Result<Digest128> {
+                           const auto copy = MakeColumnCopy(file.inputs, options);
+                           LITHIFY_TRY_ASSIGN(const Digest128 read,
+                                              copy->Copy(rows, nullptr, shared));
+                           LITHIFY_TRY(copy->Finish());
+                           return read;
+                         }));
+      digest.columns[file.leaves[leaf].path].Add(column);
+    }
+    digest.row = shared.RowDigest();
+    LITHIFY_TRY(checker.CheckTimes(shared.times(), first_row));
+    first_row += rows;
+  }
+  return digests;
+}
+
+}  // namespace lithify::rewrite

@@ -1,0 +1,32 @@
+#include "storage/store.h"
+
+namespace lithify::storage {
+
+Status CheckKey(std::string_view key) {
+  const auto bad = [&](std::string_view why) {
+    return Fail(Code::kInvalid, "not a well-formed key: " + std::string(why), std::string(key));
+  };
+  if (key.empty()) return bad("it is empty");
+  if (key.find('\0') != std::string_view::npos) return bad("it has a zero byte");
+  for (std::string_view rest = key;;) {
+    const size_t slash = rest.find('/');
+    const std::string_view segment = rest.substr(0, slash);
+    if (segment.empty()) return bad("it has an empty segment, or a slash at an end");
+    if (segment == "." || segment == "..") {
+      return bad("it has a segment '" + std::string(segment) + "'");
+    }
+    if (slash == std::string_view::npos) return {};
+    rest.remove_prefix(slash + 1);
+  }
+}
+
+Status CheckPrefix(std::string_view prefix) {
+  if (prefix.empty()) return {};
+  if (!prefix.ends_with('/')) {
+    return Fail(Code::kInvalid, "a prefix must end in '/'", std::string(prefix));
+  }
+  prefix.remove_suffix(1);
+  return CheckKey(prefix);
+}
+
+}  // namespace lithify::storage

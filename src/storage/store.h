@@ -1,0 +1,97 @@
+// The one seam to bytes at rest. Keys are relative to the store's root, '/'-separated, without a
+// leading slash and without empty, "." or ".." segments (kInvalid otherwise).
+//
+// The commit primitives are named verbs with a contract suite (tests/contract) that runs on every
+// implementation: PutNew creates only if absent, PutIf replaces only if unchanged; both are durable
+// (file and directory entry) when they return success.
+//
+// Errors, all verbs: kNotFound absent, kDenied no permission or read-only, kLimit no space left,
+// kTransient worth a retry, kInvalid bad key, kCancelled. Only PutNew, PutIf and Publish may give
+// kConflict, or kUnknownOutcome: the bytes may or may not be there, look before anything else.
+//
+// Thread safety: every Store is thread-safe; a Writer belongs to one thread at a time.
+#ifndef LITHIFY_STORAGE_STORE_H_
+#define LITHIFY_STORAGE_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace lithify::storage {
+
+struct ObjectInfo {
+  std::string key;
+  int64_t size = 0;  // Bytes.
+  Time modified;
+  bool operator==(const ObjectInfo&) const = default;
+};
+
+struct Blob {
+  std::string bytes;
+  std::string version;  // Opaque; equal versions of one key mean equal bytes.
+};
+
+// An open object for positioned reads; the bytes are those at opening time as long as the object
+// is not overwritten in place (files that a store publishes never are). Thread-safe.
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  virtual int64_t size() const = 0;
+  // Fills `out` from `offset`; returns bytes read, short only at the end. kCorrupt if somebody cut
+  // the object short in place since it was opened.
+  virtual Result<int64_t> ReadAt(int64_t offset, std::span<std::byte> out) = 0;
+};
+
+// A new object being streamed. Nothing is visible under its key before Publish() succeeds.
+// Destroying an unpublished writer discards its bytes, as far as it can.
+class Writer {
+ public:
+  virtual ~Writer() = default;
+  virtual Status Append(std::span<const std::byte> bytes) = 0;
+  virtual int64_t size() const = 0;
+  // Makes the bytes durable and visible under the key, only if the key is absent (kConflict).
+  virtual Status Publish() = 0;
+  virtual void Discard() noexcept = 0;
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  virtual Result<ObjectInfo> Stat(const std::string& key) = 0;
+  // The whole object; for small metadata. kLimit if larger than `max_bytes`.
+  virtual Result<Blob> Get(const std::string& key, int64_t max_bytes) = 0;
+  virtual Result<std::unique_ptr<Reader>> Open(const std::string& key) = 0;
+  // Immediate children of `prefix` (ends in '/' or is empty), sorted by key: objects, and common
+  // prefixes (with a trailing slash, size 0). An absent prefix is an empty list.
+  virtual Result<std::vector<ObjectInfo>> List(const std::string& prefix) = 0;
+
+  // Creates `key` with `bytes`, or kConflict if it exists.
+  virtual Status PutNew(const std::string& key, std::string_view bytes) = 0;
+  // Replaces `key` if its version is still `version`; kConflict if it is another one or absent.
+  virtual Status PutIf(const std::string& key, std::string_view bytes,
+                       const std::string& version) = 0;
+  // A streaming PutNew.
+  virtual Result<std::unique_ptr<Writer>> Create(const std::string& key) = 0;
+  // kNotFound if it is absent already.
+  virtual Status Remove(const std::string& key) = 0;
+
+  // For messages: "/data/lake" or "memory:".
+  virtual std::string Describe() const = 0;
+};
+
+// kInvalid unless `key` is well formed (see the top).
+Status CheckKey(std::string_view key);
+// The same for a prefix: empty, or a well-formed key and a slash.
+Status CheckPrefix(std::string_view prefix);
+
+}  // namespace lithify::storage
+
+#endif  // LITHIFY_STORAGE_STORE_H_

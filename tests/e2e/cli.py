@@ -1,0 +1,77 @@
+"""Runs the binary under test and reads its reports. The one place that knows the command line's
+shape, so that a test says what it wants and not how to ask."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("LITHIFY_BIN", str(REPOSITORY / "build" / "bin" / "lithify"))
+
+OK, PARTITION_FAILED, USAGE, MISMATCH, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+# Thresholds scaled down a thousand times, so that a test of kilobytes behaves like a tree of
+# gigabytes: band 256 KiB to 2 MiB, target 512 KiB, small below 128 KiB.
+SCALED = ("--set", "compaction.small_file_bytes=128KiB", "--set",
+          "compaction.target_file_bytes=512KiB", "--set", "compaction.file_bytes_min=256KiB",
+          "--set", "compaction.file_bytes_max=2MiB")
+
+
+class Run:
+    """A finished call."""
+
+    def __init__(self, process):
+        self.code = process.returncode
+        self.out = process.stdout
+        self.err = process.stderr
+
+    @property
+    def text(self):
+        return self.out + self.err
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+def environment(extra=None):
+    env = {key: value for key, value in os.environ.items()
+           if not key.startswith("LITHIFY_") or key == "LITHIFY_CACHE"}
+    env.update(extra or {})
+    return env
+
+
+def command_line(command, *args):
+    return [BINARY, command, *(str(arg) for arg in args)]
+
+
+def run(command, *args, code=0, env=None, timeout=300, cwd=None):
+    """Runs to the end; fails the test unless the exit code is `code` (None: any)."""
+    process = subprocess.run(command_line(command, *args), capture_output=True, text=True,
+                             env=environment(env), timeout=timeout, stdin=subprocess.DEVNULL,
+                             cwd=cwd, check=False)
+    if code is not None:
+        assert process.returncode == code, (
+            f"{command} {args}: exit {process.returncode}, expected {code}\n"
+            f"{process.stdout}\n{process.stderr}")
+    return Run(process)
+
+
+def start(command, *args, env=None):
+    """Starts in a session of its own; the caller waits for it."""
+    return subprocess.Popen(command_line(command, *args), stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env=environment(env),
+                            stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def kill_and_wait(process, how=signal.SIGKILL):
+    process.send_signal(how)
+    process.communicate(timeout=60)
+    return process.returncode
+
+
+def partitions(report):
+    """Partition reports by key prefix, from the JSON of compact (also --dry-run) or status."""
+    return {item["partition"].rstrip("/"): item for item in report["partitions"]}

@@ -1,0 +1,288 @@
+"""The command line: exit codes, JSON, filters, dry runs, configuration errors, stopping."""
+
+import datetime
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import cli
+import judge
+import pytest
+import tree as trees
+from tree import HOUR, log_table
+
+NEXT_HOUR = HOUR + datetime.timedelta(hours=1)
+
+
+def test_exit_codes(tree, lithify, tmp_path):
+    tree.fill(files=6, rows=10)
+    lithify("compact", code=cli.OK)
+    lithify("status", code=cli.OK)
+    lithify("verify", code=cli.OK)
+    lithify("gc", code=cli.OK)
+    lithify("audit", code=cli.OK)
+    cli.run("nonsense", code=cli.USAGE)
+    cli.run("compact", code=cli.USAGE)
+    lithify("compact", "--no-such-flag", code=cli.USAGE)
+    cli.run("compact", tmp_path / "absent", code=cli.UNREADABLE)
+    cli.run("--help", code=cli.OK)
+    cli.run("--version", code=cli.OK)
+
+
+def test_json_reports(tree, lithify):
+    tree.fill(files=6, rows=10)
+    tree.fill(files=1, rows=10, hour=NEXT_HOUR)
+    report = cli.partitions(lithify("compact", "--json").json)
+    assert set(report) == {tree.key(tree.partition()), tree.key(tree.partition(hour=NEXT_HOUR))}
+    done = report[tree.key(tree.partition())]
+    assert done["outcome"] == "committed"
+    assert done["rows"] == 60
+    assert done["generation"] == trees.generation(tree.partition())
+    assert done["outputs"] == [path.name for path in trees.live(tree.partition())]
+    assert report[tree.key(tree.partition(hour=NEXT_HOUR))]["verdict"] == "irreducible"
+
+    status = cli.partitions(lithify("status", "--json").json)[tree.key(tree.partition())]
+    assert status["live_files"] == 1
+    assert status["generation"] == trees.generation(tree.partition())
+    for command in ("verify", "gc", "audit"):
+        assert lithify(command, "--json").json is not None
+
+
+def test_dry_run_changes_nothing(tree, lithify):
+    """Every verdict with the number that decided, and not one byte or time stamp moved."""
+    tree.fill(files=6, rows=10)
+    tree.fill(files=1, rows=10, hour=NEXT_HOUR)
+    now = datetime.datetime.now(datetime.timezone.utc).replace(minute=0, second=0, microsecond=0)
+    tree.fill(files=6, rows=10, hour=now)
+    before = trees.tree_hash(tree.root)
+    report = cli.partitions(lithify("compact", "--dry-run", "--json").json)
+    assert trees.tree_hash(tree.root) == before
+    verdicts = {key: item["verdict"] for key, item in report.items()}
+    assert verdicts == {tree.key(tree.partition()): "candidate",
+                        tree.key(tree.partition(hour=NEXT_HOUR)): "irreducible",
+                        tree.key(tree.partition(hour=now)): "not_sealed"}
+    planned = report[tree.key(tree.partition())]
+    assert planned["outcome"] == "planned"
+    assert "6" in planned["reason"]
+    text = lithify("compact", "--dry-run").text
+    assert trees.tree_hash(tree.root) == before
+    assert "6" in text and "hour=05" in text
+
+    lithify("gc", "--dry-run")
+    lithify("status")
+    lithify("verify")
+    assert trees.tree_hash(tree.root) == before
+
+
+def test_filters(tree, lithify):
+    for tenant in ("acme", "globex"):
+        for hour in (HOUR, NEXT_HOUR):
+            tree.fill(files=6, rows=10, tenant=tenant, hour=hour)
+
+    def compacted():
+        return {(tenant, hour) for tenant in ("acme", "globex") for hour in (HOUR, NEXT_HOUR)
+                if len(trees.live(tree.partition(tenant, hour))) == 1}
+
+    lithify("compact", "--tenant", "nobody")
+    assert compacted() == set()
+    lithify("compact", "--tenant", "acme", "--since", f"{NEXT_HOUR:%Y-%m-%dT%H:%M:%SZ}")
+    assert compacted() == {("acme", NEXT_HOUR)}
+    lithify("compact", "--partition", tree.key(tree.partition("globex", HOUR)))
+    assert compacted() == {("acme", NEXT_HOUR), ("globex", HOUR)}
+    lithify("compact", "--tenant", "acme")
+    assert compacted() == {("acme", NEXT_HOUR), ("globex", HOUR), ("acme", HOUR)}
+
+
+@pytest.mark.parametrize("override, key, range_hint", [
+    ("compaction.min_files=0", "min_files", "1"),
+    ("compaction.gc_grace=1s", "gc_grace", "1min"),
+    ("compaction.min_filez=5", "min_filez", "min_files"),
+    ("output.codec=lzo", "output.codec", "zstd"),
+    ("limits.memory=1KiB", "limits.memory", "64MiB"),
+])
+def test_config_errors_name_key_and_range(tree, lithify, override, key, range_hint):
+    """R048: unknown keys and values out of range name the key and what is allowed."""
+    tree.fill(files=6, rows=10)
+    before = trees.tree_hash(tree.root)
+    result = lithify("compact", "--set", override, code=cli.USAGE)
+    assert key in result.err
+    assert range_hint in result.err
+    assert trees.tree_hash(tree.root) == before
+
+
+def test_config_file_environment_flags(tree, lithify, tmp_path):
+    """R044: the file, above it the environment, above both the flags."""
+    tree.fill(files=6, rows=10)
+    config = tmp_path / "lithify.toml"
+    config.write_text("[compaction]\ngrace = \"3650d\"\n", encoding="utf-8")
+    lithify("compact", "--config", config, code=cli.USAGE)  # Beyond the allowed 30 days.
+    config.write_text("[compaction]\nsmall_file_bytes = 1\nmin_files = 7\n", encoding="utf-8")
+    lithify("compact", "--config", config)
+    assert len(trees.live(tree.partition())) == 6
+    lithify("compact", "--config", config, env={"LITHIFY_COMPACTION__MIN_FILES": "5"},)
+    assert len(trees.live(tree.partition())) == 1
+
+    tree.fill(files=6, rows=10, hour=NEXT_HOUR)
+    lithify("compact", "--config", config, "--set", "compaction.min_files=9",
+            env={"LITHIFY_COMPACTION__MIN_FILES": "2"})
+    assert len(trees.live(tree.partition(hour=NEXT_HOUR))) == 6
+
+
+def test_unknown_key_in_file_names_line(tree, lithify, tmp_path):
+    config = tmp_path / "bad.toml"
+    config.write_text("[compaction]\nmin_files = 3\nmin_file = 3\n\n[limitz]\njobs = 1\n",
+                      encoding="utf-8")
+    result = lithify("compact", "--config", config, code=cli.USAGE)
+    assert "min_file" in result.err and "limitz" in result.err  # All problems at once (R043).
+    assert "bad.toml" in result.err
+
+
+def test_config_prints_the_effective_configuration(tree):
+    out = cli.run("config", "--set", "compaction.min_files=9").out
+    import tomllib
+    effective = tomllib.loads(out)
+    assert effective["compaction"]["min_files"] == 9
+    assert effective["layout"]["preset"] == "ourios"
+
+
+def test_own_layout(tmp_path):
+    """Any hive layout is configuration: here days and a region, with other column names."""
+    root = tmp_path / "lake"
+    partition = root / "metrics" / "region=eu" / "date=2025-03-04"
+    partition.mkdir(parents=True)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    start = int(datetime.datetime(2025, 3, 4, tzinfo=trees.UTC).timestamp()) * 10**9
+    for i in range(6):
+        pq.write_table(pa.table({"zone": ["eu"] * 10, "at": pa.array(range(start, start + 10)),
+                                 "v": pa.array(range(10))}), partition / f"part-{i}.parquet")
+    config = tmp_path / "lithify.toml"
+    config.write_text('[layout]\npreset = "none"\n\n'
+                      '[[series]]\nname = "metrics"\nprefix = "metrics"\n'
+                      'partition_columns = ["region", "date"]\ntenant = "region"\ndate = "date"\n'
+                      'check_tenant_column = "zone"\ncheck_time_columns = ["at"]\n',
+                      encoding="utf-8")
+    before = judge.pyarrow_rows(trees.live(partition))
+    cli.run("compact", root, "--config", config)
+    assert len(trees.live(partition)) == 1
+    assert judge.pyarrow_rows(trees.live(partition)) == before
+
+
+def test_interrupt_stops_within_a_second(tree, lithify):
+    """Ctrl-C leaves everything right: readers see all rows, and a re-run finishes the work."""
+    for i in range(24):
+        tree.fill(files=5, rows=1500, hour=HOUR + datetime.timedelta(hours=i), body_bytes=400)
+    expected = judge.row_count(trees.live_of_tree(tree.root))
+    process = cli.start("compact", tree.root, "--jobs", "1", "--io-limit", "4MiB")
+    time.sleep(0.7)
+    assert process.poll() is None, "the sweep was over before it could be interrupted"
+    asked = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    took = time.monotonic() - asked
+    assert process.returncode == cli.INTERRUPTED, err
+    assert took < 5.0  # A second on an idle machine; generous for a loaded one.
+    assert judge.row_count(trees.live_of_tree(tree.root)) == expected
+
+    lithify("compact")
+    live = trees.live_of_tree(tree.root)
+    assert len(live) == 24
+    rows = judge.pyarrow_rows(live, ["row"])
+    assert len(rows) == expected and sum(rows.values()) == expected
+
+
+def test_files_lists_the_live_set(tree, lithify):
+    tree.fill(files=6, rows=10)
+    lithify("compact")
+    out = cli.run("files", tree.partition()).out.split("\n")
+    listed = [pathlib.Path(line) for line in out if line]
+    assert [path.name for path in listed] == [path.name for path in trees.live(tree.partition())]
+    assert all(path.exists() for path in listed)
+    as_json = json.loads(cli.run("files", tree.partition(), "--json").out)
+    assert json.dumps(as_json).count(".parquet") == 1
+
+
+def readme_one_liners():
+    """The one-liners of the README for reading the live files, by engine."""
+    text = (cli.REPOSITORY / "README.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"<!-- one-liner: (\w+) -->\n```\w+\n(.*?)\n```", text, re.S))
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars", "pyarrow"])
+def test_files_one_liners_run(tree, lithify, engine):
+    """What the README tells readers to type works, on a partition that has dead files in it."""
+    tree.fill(files=6, rows=10)
+    lithify("compact")
+    tree.write(log_table("acme", HOUR, 99, seed="not adopted yet"))
+    line = readme_one_liners()[engine].replace("PARTITION", str(tree.partition()))
+    env = dict(os.environ, PATH=f"{os.path.dirname(cli.BINARY)}:{os.path.dirname(sys.executable)}:"
+                                f"{os.environ['PATH']}")
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", line], capture_output=True, text=True,
+                          env=env, timeout=120, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\b60\b", done.stdout), done.stdout
+
+
+def test_status_text(tree, lithify):
+    tree.fill(files=6, rows=10)
+    text = lithify("status").out
+    assert "acme" in text and "hour=05" in text
+
+
+def test_audit_has_the_history(tree, lithify):
+    """Intent before, outcome after, both with the facts (R243, T25)."""
+    inputs = [path.name for path in tree.fill(files=6, rows=10)]
+    lithify("compact")
+    events = lithify("audit", "--json").json
+    if isinstance(events, dict):
+        events = events["events"]
+    phases = [event["phase"] for event in events]
+    assert phases.index("intent") < phases.index("committed")
+    done = next(event for event in events if event["phase"] == "committed")
+    assert sorted(done["inputs"]) == sorted(inputs)
+    assert done["outputs"] == [path.name for path in trees.live(tree.partition())]
+    assert done["rows"] == 60
+    assert done["generation"] == trees.generation(tree.partition())
+
+
+def test_audit_series_gets_an_event_file(tree, lithify):
+    """R244: the additive columns, as Parquet, in the audit series of the tenant."""
+    tree.fill(files=6, rows=10)
+    lithify("compact")
+    files = sorted(tree.root.glob("audit/tenant_id=acme/year=*/month=*/day=*/*.parquet"))
+    assert len(files) == 1
+    rows = [dict(zip(names, values)) for names, values in event_rows(files[0])]
+    assert len(rows) == 1
+    event = rows[0]
+    assert (event["tenant_id"], event["event_kind"], event["event_type"]) == \
+        ("acme", 3, "compaction")
+    assert event["compaction_partition"] == "year=2025/month=03/day=04/hour=05"
+    assert event["compaction_rows"] == 60
+    assert event["compaction_generation"] == trees.generation(tree.partition())
+    assert event["compaction_output_file"] == trees.live(tree.partition())[0].name
+    assert len(event["compaction_input_files"]) == 6
+
+
+def event_rows(path):
+    import pyarrow.parquet as pq
+    table = pq.ParquetFile(path).read()
+    table = table.drop_columns([name for name in table.column_names if "time" in name])
+    return [(table.column_names, list(row.values())) for row in table.to_pylist()]
+
+
+def test_verify_finds_damage(tree, lithify):
+    """A changed byte in a compacted file is found, and the exit code says so."""
+    tree.fill(files=6, rows=200)
+    lithify("compact")
+    lithify("verify", code=cli.OK)
+    path = trees.live(tree.partition())[0]
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 0x40
+    path.write_bytes(data)
+    result = lithify("verify", code=cli.MISMATCH)
+    assert path.name in result.text
