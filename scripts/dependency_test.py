@@ -22,7 +22,7 @@ IMPURE = re.compile(r"^(open|openat|read|write|pread|pwrite|fopen|socket|connect
                     r"gettimeofday|time|pthread_create|getenv|nanosleep|std::chrono::_V2::.*now)\b")
 # module -> a module that its archive is known to call: without these the symbol test proves
 # nothing.
-CONTROLS = {"commit": "storage", "table": "storage", "job": "plan"}
+CONTROLS = {"commit": "table", "job": "plan", "embed": "job"}
 
 
 def parse_table():

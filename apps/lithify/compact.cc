@@ -40,10 +40,10 @@ class Compact {
     if (!report) return Report(report.error());
     for (const auto& partition : report->partitions) {
       // Told already, above the bar, unless this was a dry run.
-      if (partition.error && options_.dry_run) PrintError(*partition.error);
+      if (partition.error && options_.dry_run) PrintUnlessStopped(*partition.error);
     }
-    for (const Error& error : report->errors) PrintError(error);
-    for (const Error& error : report->gc.errors) PrintError(error);
+    for (const Error& error : report->errors) PrintUnlessStopped(error);
+    for (const Error& error : report->gc.errors) PrintUnlessStopped(error);
     const bool printed = Show(*report);
     if (report->cancelled || cancel_.requested()) return kStopped;
     return report->failed() || !report->gc.errors.empty() || !printed ? kFailed : kDone;
@@ -59,6 +59,11 @@ class Compact {
   }
 
  private:
+  // Stopping on request is no error; the last line says it.
+  static void PrintUnlessStopped(const Error& error) {
+    if (error.code != Code::kCancelled) PrintError(error);
+  }
+
   // False when the user asked to stop.
   bool Wait(Duration interval) {
     constexpr Duration kSlice = std::chrono::milliseconds(100);
@@ -73,8 +78,10 @@ class Compact {
 
   void Tell(const job::PartitionOutcome& outcome, observe::Progress& progress) const {
     if (options_.dry_run) return;
-    if (outcome.error) {
-      progress.Line("lithify: " + Printable(outcome.id.key_prefix) + ": " +
+    if (outcome.error && outcome.error->code != Code::kCancelled) {
+      // Most errors name a file of the partition already.
+      const bool placed = outcome.error->context.starts_with(outcome.id.key_prefix);
+      progress.Line("lithify: " + (placed ? "" : Printable(outcome.id.key_prefix) + ": ") +
                     ErrorText(*outcome.error));
     } else if (outcome.outcome != job::Outcome::kSkipped && !options_.common.quiet) {
       progress.Line(PartitionLine(outcome));

@@ -39,8 +39,8 @@ job::StatusReport TwoTenants() {
   report.partitions = {Status("a", Verdict::kCandidate, 8, 8),
                        Status("a", Verdict::kNothingToGain, 2, 0),
                        Status("b", Verdict::kIrreducible, 1, 1)};
-  report.partitions[1].state.manifest =
-      ManifestSnapshot{.manifest = {.generation = 7}, .version = "v"};
+  ManifestSnapshot& snapshot = report.partitions[1].state.manifest.emplace();
+  snapshot.manifest.generation = 7;
   report.partitions[1].last_compaction = Time(std::chrono::seconds(1796000000));
   return report;
 }

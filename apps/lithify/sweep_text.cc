@@ -281,7 +281,8 @@ std::string GcText(const job::GcReport& report, bool dry_run, bool colour) {
                   {FormatBytes(item.size)},
                   {item.reason}});
   }
-  for (const auto& item : report.kept) {
+  // What stays is told only to who asks for the plan: it can be long.
+  for (const auto& item : dry_run ? report.kept : std::vector<job::GcReport::Item>()) {
     table.AddRow({{"kept", Tone::kDim}, {item.key}, {FormatBytes(item.size)}, {item.reason}});
   }
   std::string out = table.empty() ? "" : table.Render(colour) + "\n";

@@ -30,10 +30,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kFilesPerPartition = 40;
 
-// No time in the path: every partition counts as sealed, so the compactor works right behind the
-// writer and adopts what arrives late.
+// No time in the path: a partition is sealed a grace after its newest file, so the compactor works
+// right behind the writer, and adopts what arrives late.
 constexpr const char* kConfig = R"([layout]
 preset = "none"
+[compaction]
+grace = "1s"
 [[series]]
 name = "data"
 partition_columns = ["ingest_run", "ingest_batch"]

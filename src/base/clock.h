@@ -14,7 +14,7 @@ using Time = std::chrono::sys_time<Duration>;
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual Time Now() const = 0;          // Wall time; may jump.
+  virtual Time Now() const = 0;            // Wall time; may jump.
   virtual Duration Monotonic() const = 0;  // Since an arbitrary origin; never goes back.
   virtual void Sleep(Duration d) = 0;
 };

@@ -1,7 +1,8 @@
 // Order-independent content digests: proof that a rewrite kept every row (R220, R229).
 //
-// A Digest128 is a sum, modulo 2^128, of one 128-bit hash per row, so the order of rows and their
-// split over files do not matter, and a lost, doubled or altered row does. `rows` is kept beside
+// A Digest128 is a pair of sums, each modulo 2^64, over two hashes of every row, so the order of
+// rows and their split over files do not matter, and a lost, doubled or altered row does. (No carry
+// from one to the other: the sums of a batch are taken in vector registers.) `rows` is kept beside
 // it. Two multisets of rows that differ give the same digest with probability about 2^-64 or less
 // against accidents; it is no defence against an adversary who chooses the rows.
 #ifndef LITHIFY_BASE_DIGEST_H_
@@ -20,9 +21,8 @@ struct Digest128 {
   uint64_t hi = 0;
 
   void Add(uint64_t other_lo, uint64_t other_hi) {
-    const uint64_t sum = lo + other_lo;
-    hi += other_hi + (sum < lo ? 1 : 0);
-    lo = sum;
+    lo += other_lo;
+    hi += other_hi;
   }
   void Add(const Digest128& other) { Add(other.lo, other.hi); }
   bool operator==(const Digest128&) const = default;

@@ -5,14 +5,12 @@
 namespace lithify {
 namespace {
 
-TEST(Digest128, CarriesIntoTheHighHalfAndWraps) {
+TEST(Digest128, EachHalfWrapsForItself) {
   Digest128 d{.lo = ~0ULL, .hi = 1};
   d.Add(1, 0);
-  EXPECT_EQ(d, (Digest128{.lo = 0, .hi = 2}));
-  d.Add(~0ULL, ~0ULL - 2);
-  EXPECT_EQ(d, (Digest128{.lo = ~0ULL, .hi = ~0ULL}));
-  d.Add(Digest128{.lo = 1, .hi = 0});
-  EXPECT_EQ(d, Digest128{});
+  EXPECT_EQ(d, (Digest128{.lo = 0, .hi = 1}));
+  d.Add(Digest128{.lo = 5, .hi = ~0ULL});
+  EXPECT_EQ(d, (Digest128{.lo = 5, .hi = 0}));
 }
 
 TEST(Digest128, OrderDoesNotMatterButMultiplicityDoes) {
@@ -32,9 +30,9 @@ TEST(Digest128, HexRoundTrips) {
   const Digest128 d{.lo = 0x0123456789abcdefULL, .hi = 0x00000000000000ffULL};
   EXPECT_EQ(d.ToHex(), "00000000000000ff0123456789abcdef");
   EXPECT_EQ(Digest128::FromHex(d.ToHex()).value(), d);
-  for (const char* text : {"", "00", "00000000000000FF0123456789abcdef",
-                           "00000000000000ff0123456789abcdeg", "x0000000000000ff0123456789abcdef",
-                           "00000000000000ff0123456789abcdef0"}) {
+  for (const char* text :
+       {"", "00", "00000000000000FF0123456789abcdef", "00000000000000ff0123456789abcdeg",
+        "x0000000000000ff0123456789abcdef", "00000000000000ff0123456789abcdef0"}) {
     ASSERT_FALSE(Digest128::FromHex(text)) << text;
     EXPECT_EQ(Digest128::FromHex(text).error().code, Code::kInvalid);
   }

@@ -39,6 +39,7 @@ std::string Error::ToString() const {
 }
 
 Error Error::In(std::string_view where) && {
+  if (where.empty() || context.starts_with(where)) return std::move(*this);
   context = context.empty() ? std::string(where) : std::string(where) + ": " + context;
   return std::move(*this);
 }

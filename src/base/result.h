@@ -37,7 +37,8 @@ struct Error {
 
   // "corrupt: data/x.parquet: footer says 3 rows, read 2 (next: …)".
   std::string ToString() const;
-  // Returns the same error with `where` put before the context.
+  // Returns the same error with `where` put before the context, unless it begins with it already
+  // (callers name the partition, callees the file in it).
   Error In(std::string_view where) &&;
   Error Hint(std::string next) && {
     hint = std::move(next);
@@ -60,9 +61,9 @@ inline std::unexpected<Error> Fail(Error error) { return std::unexpected<Error>(
 #define LITHIFY_CONCAT(a, b) LITHIFY_CONCAT_(a, b)
 
 // Evaluates a Status or Result<T>; returns its error from the enclosing function.
-#define LITHIFY_TRY(expr)                                                           \
-  do {                                                                              \
-    auto&& lithify_status_ = (expr);                                                \
+#define LITHIFY_TRY(expr)                                                             \
+  do {                                                                                \
+    auto&& lithify_status_ = (expr);                                                  \
     if (!lithify_status_) return ::lithify::Fail(std::move(lithify_status_.error())); \
   } while (false)
 

@@ -45,9 +45,29 @@ TEST(ParseBytes, AcceptsBinaryUnits) {
 }
 
 TEST(ParseBytes, RefusesTheRest) {
-  for (const char* text : {"", " ", "x", "-1", "+1", " 1", "1 ", "1.", ".5", "1.5", "1.5B", "1KB",
-                           "1 kb", "1Ki", "1.1234567M", "1,000", "1e3", "0x10", "1GiB x", "1PiB",
-                           "9223372036854775808", "8388608T", "99999999999999999999"}) {
+  for (const char* text : {"",
+                           " ",
+                           "x",
+                           "-1",
+                           "+1",
+                           " 1",
+                           "1 ",
+                           "1.",
+                           ".5",
+                           "1.5",
+                           "1.5B",
+                           "1KB",
+                           "1 kb",
+                           "1Ki",
+                           "1.1234567M",
+                           "1,000",
+                           "1e3",
+                           "0x10",
+                           "1GiB x",
+                           "1PiB",
+                           "9223372036854775808",
+                           "8388608T",
+                           "99999999999999999999"}) {
     const auto parsed = ParseBytes(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_EQ(parsed.error().code, Code::kInvalid) << text;
@@ -150,11 +170,13 @@ TEST(JsonQuote, EscapesAndRepairs) {
   EXPECT_EQ(JsonQuote("\n\t\r\b"), "\"\\n\\t\\r\\u0008\"");
   EXPECT_EQ(JsonQuote(std::string_view("\0\x1f\x7f", 3)), "\"\\u0000\\u001f\x7f\"");
   EXPECT_EQ(JsonQuote("é€😀"), "\"é€😀\"");
-  EXPECT_EQ(JsonQuote("\xff" "a"), "\"\uFFFDa\"");
-  EXPECT_EQ(JsonQuote("\xc0\xaf"), "\"\uFFFD\uFFFD\"");                // Overlong '/'.
-  EXPECT_EQ(JsonQuote("\xed\xa0\x80"), "\"\uFFFD\uFFFD\uFFFD\"");      // A surrogate.
+  EXPECT_EQ(JsonQuote("\xff"
+                      "a"),
+            "\"\uFFFDa\"");
+  EXPECT_EQ(JsonQuote("\xc0\xaf"), "\"\uFFFD\uFFFD\"");            // Overlong '/'.
+  EXPECT_EQ(JsonQuote("\xed\xa0\x80"), "\"\uFFFD\uFFFD\uFFFD\"");  // A surrogate.
   EXPECT_EQ(JsonQuote("\xf4\x90\x80\x80"), "\"\uFFFD\uFFFD\uFFFD\uFFFD\"");
-  EXPECT_EQ(JsonQuote("\xe2\x82"), "\"\uFFFD\uFFFD\"");                // Cut short.
+  EXPECT_EQ(JsonQuote("\xe2\x82"), "\"\uFFFD\uFFFD\"");  // Cut short.
 }
 
 }  // namespace

@@ -42,7 +42,10 @@ Compactor::SweepSummary Summarise(const job::SweepReport& report) {
   summary.lost_races = report.Count(job::Outcome::kLostRace);
   summary.failed = report.Count(job::Outcome::kFailed);
   for (const job::PartitionOutcome& partition : report.partitions) {
-    if (partition.error) summary.errors.push_back(partition.error->ToString());
+    // Stopping on request is no failure.
+    if (partition.error && partition.error->code != Code::kCancelled) {
+      summary.errors.push_back(partition.error->ToString());
+    }
     if (partition.outcome != job::Outcome::kCommitted) continue;
     summary.files_in += static_cast<int64_t>(partition.plan.inputs.size());
     summary.files_out += static_cast<int64_t>(partition.outputs.size());
@@ -50,8 +53,11 @@ Compactor::SweepSummary Summarise(const job::SweepReport& report) {
     summary.bytes_out += partition.bytes_out;
     summary.rows += partition.rows;
   }
-  for (const Error& error : report.errors) summary.errors.push_back(error.ToString());
-  for (const Error& error : report.gc.errors) summary.errors.push_back(error.ToString());
+  for (const auto* errors : {&report.errors, &report.gc.errors}) {
+    for (const Error& error : *errors) {
+      if (error.code != Code::kCancelled) summary.errors.push_back(error.ToString());
+    }
+  }
   summary.files_removed = static_cast<int64_t>(report.gc.removed.size());
   summary.cancelled = report.cancelled;
   summary.took = report.took;

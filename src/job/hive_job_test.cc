@@ -86,7 +86,9 @@ TEST(HiveSweep, H7_SplitsByTheTarget) {
 
 TEST(HiveSweep, WorksOnSeveralPartitionsAtOnce) {
   JobWorld world;
-  for (const char* hour : {"01", "02", "03", "04", "05", "06"}) world.WriteFive(JobWorld::Hour(hour));
+  for (const char* hour : {"01", "02", "03", "04", "05", "06"}) {
+    world.WriteFive(JobWorld::Hour(hour));
+  }
   world.settings.threads = 4;
   world.settings.partitions_at_once = 3;
   int called = 0;
@@ -101,7 +103,7 @@ TEST(HiveSweep, IntentIsOnRecordBeforeTheSwap) {  // T25
   JobWorld world;
   world.WriteFive(kSealed);
   std::vector<std::string> at_swap;
-  FaultyStore seen(world.store, [&](std::string_view op, const std::string&, bool before) -> Status {
+  FaultyStore seen(world.store, [&](std::string_view op, const auto&, bool before) -> Status {
     if (op == "PutIf" && before) at_swap = world.Phases();
     return {};
   });
@@ -231,7 +233,7 @@ TEST(HiveGc, H3_KeepsRetiredFilesUntilTheGrace) {  // R238, T24
 TEST(HiveGc, H3_CountsTheGraceFromTheSwapNotFromItsClock) {
   JobWorld world;
   world.WriteFive(kSealed);
-  FaultyStore slow(world.store, [&](std::string_view op, const std::string&, bool before) -> Status {
+  FaultyStore slow(world.store, [&](std::string_view op, const auto&, bool before) -> Status {
     if (op == "PutIf" && before) world.clock.Advance(std::chrono::hours(3));
     return {};
   });
@@ -298,7 +300,7 @@ TEST(HiveRace, OneOfTwoWinsAndTheLoserCleansUp) {
   JobWorld world;
   world.WriteFive(kSealed);
   bool raced = false;
-  FaultyStore seen(world.store, [&](std::string_view op, const std::string&, bool before) -> Status {
+  FaultyStore seen(world.store, [&](std::string_view op, const auto&, bool before) -> Status {
     if (op != "PutIf" || !before || raced) return {};
     raced = true;
     EXPECT_EQ(world.Sweep()->Count(Outcome::kCommitted), 1);

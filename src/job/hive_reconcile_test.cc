@@ -105,6 +105,24 @@ TEST(HiveReconcile, AbortsAnAttemptWhoseOutputsAreGone) {
   EXPECT_THAT(world.Phases(), ElementsAre("intent 2", "aborted 2"));
 }
 
+// Its process may be alive still, and nothing can be fenced: only the next generation decides.
+TEST(HiveReconcile, WaitsForAnAttemptWithoutOutputs) {
+  JobWorld world;
+  for (const char* name : {"e1", "e2", "e3", "e4", "e5"}) world.Write(kSealed, name, {});
+  DieAtTheSwap(world, false);
+  KeepIntents(world);
+  ASSERT_THAT(world.Events().front().outputs, SizeIs(0));
+  world.settings.options.min_files = 100;
+  world.settings.options.small_file_bytes = 1;
+  world.clock.Advance(std::chrono::hours(5));
+  EXPECT_EQ(world.Sweep()->reconciled, 0);
+  EXPECT_THAT(world.Phases(), ElementsAre("intent 2"));
+  world.Write(kSealed, "late", {"r1"});
+  ASSERT_EQ(world.Sweep()->Count(Outcome::kAdopted), 1);
+  EXPECT_EQ(world.Sweep()->reconciled, 1);
+  EXPECT_EQ(world.Phases().back(), "aborted 2");
+}
+
 TEST(HiveReconcile, AnotherJobsGenerationMeansAborted) {
   JobWorld world;
   world.WriteFive(kSealed);

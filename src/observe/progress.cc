@@ -192,8 +192,9 @@ class StreamProgress final : public Progress {
   std::string PlainLine() const {
     const std::vector<Part> parts =
         Parts(bytes_done_, bytes_total_, items_done_, items_total_, clock_.Monotonic() - start_);
-    return label_ + ": " + std::to_string(Percent(bytes_done_, bytes_total_)) + "%" +
-           Join(parts, ", ");
+    const int percent =
+        bytes_total_ > 0 ? Percent(bytes_done_, bytes_total_) : Percent(items_done_, items_total_);
+    return label_ + ": " + std::to_string(percent) + "%" + Join(parts, ", ");
   }
 
   void Write(std::string_view text) const {
@@ -227,7 +228,10 @@ std::string DrawBar(std::string_view label, int64_t bytes_done, int64_t bytes_to
                     int64_t items_done, int64_t items_total, Duration elapsed, int width,
                     bool unicode) {
   std::vector<Part> parts = Parts(bytes_done, bytes_total, items_done, items_total, elapsed);
-  std::string percent = std::to_string(Percent(bytes_done, bytes_total)) + "%";
+  const bool by_bytes = bytes_total > 0;
+  const int64_t done = by_bytes ? bytes_done : items_done;
+  const int64_t total = by_bytes ? bytes_total : items_total;
+  std::string percent = std::to_string(Percent(done, total)) + "%";
   percent.insert(0, 4 - std::min<size_t>(4, percent.size()), ' ');
   const std::string head = std::string(label) + " " + percent;
   const size_t columns = static_cast<size_t>(std::max(width, 0));
@@ -237,7 +241,7 @@ std::string DrawBar(std::string_view label, int64_t bytes_done, int64_t bytes_to
   const int room = static_cast<int>(columns - head.size()) - 3;  // A blank and two edges.
   if (room - static_cast<int>(tail.size()) >= kBarCellsMin) {
     const int cells = std::min(kBarCellsMax, room - static_cast<int>(tail.size()));
-    return head + " " + Cells(bytes_done, bytes_total, cells, unicode) + tail;
+    return head + " " + Cells(done, total, cells, unicode) + tail;
   }
   for (int rank = 0; head.size() + tail.size() > columns; ++rank) {
     std::erase_if(parts, [&](const Part& part) { return part.rank == rank; });

@@ -33,7 +33,8 @@ ProgressMode DetectProgressMode(int fd);
 
 // The bar's text for `width` columns, pure: "compact  42% ▕████▏ 1.2/2.8 GiB  310 MiB/s  4 s left
 // 12/40 partitions". Never wider than `width`: parts that do not fit are left out, the bar first.
-// Without `unicode` the bar is drawn as "[####    ]".
+// The share is that of bytes, or of items while no bytes are known. Without `unicode` the bar is
+// drawn as "[####    ]".
 std::string DrawBar(std::string_view label, int64_t bytes_done, int64_t bytes_total,
                     int64_t items_done, int64_t items_total, Duration elapsed, int width,
                     bool unicode = true);

@@ -44,6 +44,11 @@ TEST(DrawBar, NothingKnownYet) {
   EXPECT_EQ(DrawBar("gc", 0, 0, 0, 0, seconds(0), 20, false), "gc   0% [          ]");
 }
 
+TEST(DrawBar, WithoutBytesPartitionsAreTheMeasure) {
+  EXPECT_EQ(DrawBar("gc", 0, 0, 1, 4, seconds(1), 32, false),
+            "gc  25% [#     ]  1/4 partitions");
+}
+
 TEST(DrawBar, AllDoneHasNoTimeLeft) {
   EXPECT_EQ(DrawBar("gc", 10, 10, 1, 1, seconds(1), 60, false),
             "gc 100% [##################]  10/10 B  10 B/s  1/1 partition");

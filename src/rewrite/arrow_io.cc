@@ -85,8 +85,7 @@ class ArrowFile final : public arrow::io::RandomAccessFile {
 
 class ArrowSink final : public arrow::io::OutputStream {
  public:
-  ArrowSink(storage::Writer& writer, const CancelFlag* cancel)
-      : writer_(writer), cancel_(cancel) {
+  ArrowSink(storage::Writer& writer, const CancelFlag* cancel) : writer_(writer), cancel_(cancel) {
     set_mode(arrow::io::FileMode::WRITE);
   }
   arrow::Status Close() override {
@@ -99,8 +98,8 @@ class ArrowSink final : public arrow::io::OutputStream {
     if (cancel_ != nullptr) {
       if (auto go_on = cancel_->Check(); !go_on) return ToArrow(go_on.error());
     }
-    auto done = writer_.Append(
-        std::span(static_cast<const std::byte*>(data), static_cast<size_t>(nbytes)));
+    auto done =
+        writer_.Append(std::span(static_cast<const std::byte*>(data), static_cast<size_t>(nbytes)));
     if (!done) return ToArrow(done.error());
     position_ += nbytes;
     return arrow::Status::OK();
@@ -151,8 +150,7 @@ Result<std::shared_ptr<storage::Reader>> ReaderCache::Get(const std::string& key
 }
 
 std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache, std::string key,
-                                                           int64_t size,
-                                                           const CancelFlag* cancel) {
+                                                           int64_t size, const CancelFlag* cancel) {
   return std::make_shared<ArrowFile>(cache, std::move(key), size, cancel);
 }
 

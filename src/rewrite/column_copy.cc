@@ -44,7 +44,10 @@ class TypedCopy final : public ColumnCopy {
  public:
   TypedCopy(const std::vector<std::unique_ptr<InputSource>>& inputs,
             const ColumnCopyOptions& options)
-      : inputs_(inputs), options_(options), seed_(ColumnSeed(options.output.path)), group_(options.first_group) {
+      : inputs_(inputs),
+        options_(options),
+        seed_(ColumnSeed(options.output.path)),
+        group_(options.first_group) {
     batch_.definition.resize(kBatchLevels);
     batch_.repetition.resize(kBatchLevels);
     batch_.values = std::make_unique<T[]>(kBatchLevels);
@@ -91,16 +94,13 @@ class TypedCopy final : public ColumnCopy {
     return inputs_[input_]->leaves[static_cast<size_t>(options_.leaf)];
   }
 
-  Error Where(Error error) const {
-    return std::move(error).In("column " + options_.output.path).In(current_input());
-  }
   Error Short() const {
-    return Where(Error{Code::kCorrupt, "the column has fewer rows than its row group claims", "",
-                       "restore the file from its source"});
+    return Error{Code::kCorrupt, "the column has fewer rows than its row group claims", "",
+                 "restore the file from its source"};
   }
   Error Long() const {
-    return Where(Error{Code::kCorrupt, "the column has more rows than its row group claims", "",
-                       "restore the file from its source"});
+    return Error{Code::kCorrupt, "the column has more rows than its row group claims", "",
+                 "restore the file from its source"};
   }
 
   int EndGroup(const InputSource& in) const {
@@ -197,8 +197,8 @@ class TypedCopy final : public ColumnCopy {
         std::fill_n(batch_.repetition.begin(), levels, int16_t{0});
         chunk_rows_seen_ += levels;
       } else {
-        chunk_rows_seen_ += std::count(batch_.repetition.begin(),
-                                       batch_.repetition.begin() + levels, int16_t{0});
+        chunk_rows_seen_ +=
+            std::count(batch_.repetition.begin(), batch_.repetition.begin() + levels, int16_t{0});
         if (src.levels_only) levels = DropDeeper(src.repetition_max, levels);
       }
       if (chunk_rows_seen_ > chunk_rows_) return Fail(Long());
@@ -282,7 +282,7 @@ class TypedCopy final : public ColumnCopy {
     } else if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
       return ReadFixed(src.conversion, values);
     } else {
-      return Fail(Where(Error{Code::kInternal, "no such conversion", "", ""}));
+      return Fail(Error{Code::kInternal, "no such conversion", "", ""});
     }
   }
 
@@ -291,9 +291,9 @@ class TypedCopy final : public ColumnCopy {
       for (int64_t i = 0; i < values; ++i) {
         auto& value = batch_.values[static_cast<size_t>(i)];
         if (__builtin_mul_overflow(value, factor, &value)) {
-          return Fail(Where(Error{Code::kUnsupported,
-                                  "a timestamp does not fit the finer unit of another file", "",
-                                  "rewrite the files with one timestamp unit"}));
+          return Fail(Error{Code::kUnsupported,
+                            "a timestamp does not fit the finer unit of another file", "",
+                            "rewrite the files with one timestamp unit"});
         }
       }
     }
@@ -328,7 +328,8 @@ class TypedCopy final : public ColumnCopy {
         const int from = column_->descr()->type_length();
         for (int64_t i = 0; i < values; ++i) {
           uint8_t* at = place(i);
-          std::memset(at, (in[i].ptr[0] & 0x80) != 0 ? 0xff : 0, static_cast<size_t>(length - from));
+          std::memset(at, (in[i].ptr[0] & 0x80) != 0 ? 0xff : 0,
+                      static_cast<size_t>(length - from));
           std::memcpy(at + (length - from), in[i].ptr, static_cast<size_t>(from));
         }
       }
@@ -360,20 +361,16 @@ class TypedCopy final : public ColumnCopy {
   Status Check(const int16_t* def, int64_t levels, const T* values, int64_t present,
                RowGroupRows& shared) {
     const ColumnRule& rule = *options_.rule;
-    const auto in_file = [&](Status status) -> Status {
-      if (status) return status;
-      return Fail(std::move(status.error()).In(inputs_[input_]->key));
-    };
     const auto span = std::span(values, static_cast<size_t>(present));
     if constexpr (std::is_same_v<OutType, parquet::ByteArrayType>) {
       if (rule.equals_text) {
-        return in_file(RowChecker::CheckEquals(rule, span, levels - present, row_));
+        return RowChecker::CheckEquals(rule, span, levels - present, row_);
       }
     } else if constexpr (std::is_same_v<OutType, parquet::Int64Type> ||
                          std::is_same_v<OutType, parquet::Int32Type>) {
       if (rule.equals_number) {
         const std::vector<int64_t> wide(span.begin(), span.end());
-        return in_file(RowChecker::CheckEquals(rule, wide, levels - present, row_));
+        return RowChecker::CheckEquals(rule, wide, levels - present, row_);
       }
       if (rule.time_rank >= 0) {
         auto& times = shared.time_values(rule.time_rank);
@@ -385,24 +382,20 @@ class TypedCopy final : public ColumnCopy {
         return {};
       }
     }
-    return Fail(Where(Error{Code::kInternal, "a check that does not fit the column", "", ""}));
+    return Fail(Error{Code::kInternal, "a check that does not fit the column", "", ""});
   }
 
   void Hash(const int16_t* def, const int16_t* rep, int64_t levels, const T* values,
             RowGroupRows& shared) {
     const int16_t max = options_.output.definition_max;
     const int length = options_.output.type_length;
-    int64_t v = 0;
     if (options_.output.repetition_max == 0) {
-      for (int64_t i = 0; i < levels; ++i) {
-        const uint64_t hash =
-            max > 0 && def[i] < max ? HashNull(def[i]) : HashValue(values[v++], length);
-        AddRowHash(digest_, hash);
-        hashes_[static_cast<size_t>(i)] = HashMix(hash ^ seed_);
-      }
+      HashFlat(def, levels, values);
+      FoldRowHashes(hashes_.data(), static_cast<size_t>(levels), seed_, digest_);
       shared.AddHashes(row_, hashes_.data(), static_cast<size_t>(levels));
       return;
     }
+    int64_t v = 0;
     for (int64_t i = 0; i < levels; ++i) {
       if (rep[i] == 0) {
         CloseRow(shared);
@@ -413,6 +406,26 @@ class TypedCopy final : public ColumnCopy {
       const uint64_t hash = def[i] < max ? HashNull(def[i]) : HashValue(values[v++], length);
       row_hash_ = HashChain(row_hash_, hash, rep[i]);
     }
+  }
+
+  // One hash per row of a flat column into hashes_.
+  void HashFlat(const int16_t* def, int64_t levels, const T* values) {
+    const int16_t max = options_.output.definition_max;
+    const int64_t present = max == 0 ? levels : std::count(def, def + levels, max);
+    uint64_t* hashes = hashes_.data();
+    // Dense first, right-aligned, so that spreading over the nulls can go from the left in place.
+    uint64_t* dense = hashes + (levels - present);
+    if constexpr (sizeof(T) == 4 && std::is_arithmetic_v<T>) {
+      HashFixed(reinterpret_cast<const int32_t*>(values), static_cast<size_t>(present), dense);
+    } else if constexpr (sizeof(T) == 8 && std::is_arithmetic_v<T>) {
+      HashFixed(reinterpret_cast<const int64_t*>(values), static_cast<size_t>(present), dense);
+    } else {
+      for (int64_t i = 0; i < present; ++i) {
+        dense[i] = HashValue(values[i], options_.output.type_length);
+      }
+    }
+    if (present == levels) return;
+    for (int64_t i = 0; i < levels; ++i) hashes[i] = def[i] == max ? *dense++ : HashNull(def[i]);
   }
 
   // Repeated columns: the current row, number row_ - 1, is complete.

@@ -123,10 +123,10 @@ Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64
       }
       // Writers leave offsets unset in row groups without rows; those are never read.
       if (group->num_rows() == 0) continue;
-      const int64_t start = chunk->has_dictionary_page() && chunk->dictionary_page_offset() > 0
-                                ? std::min(chunk->dictionary_page_offset(),
-                                           chunk->data_page_offset())
-                                : chunk->data_page_offset();
+      const int64_t start =
+          chunk->has_dictionary_page() && chunk->dictionary_page_offset() > 0
+              ? std::min(chunk->dictionary_page_offset(), chunk->data_page_offset())
+              : chunk->data_page_offset();
       if (start < 4 || chunk->total_compressed_size() < 0 ||
           start > file_size - chunk->total_compressed_size()) {
         return Fail(Damaged("column " + path + " claims bytes outside of the file"));
@@ -154,8 +154,8 @@ Result<std::optional<OutputMark>> DecodeMark(const parquet::FileMetaData& footer
   if (pairs == nullptr || !pairs->Contains("lithify.format")) return std::optional<OutputMark>();
   const auto text = [&](const char* key) { return pairs->Get(key).ValueOr(""); };
   if (text("lithify.format") != "1") {
-    return Fail(Code::kUnsupported, "the file was written by a newer lithify (format " +
-                                        text("lithify.format") + ")");
+    return Fail(Code::kUnsupported,
+                "the file was written by a newer lithify (format " + text("lithify.format") + ")");
   }
   OutputMark mark;
   mark.job_id = text("lithify.job_id");

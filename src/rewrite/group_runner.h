@@ -22,8 +22,8 @@ namespace lithify::rewrite {
 // output is known as such wherever it is found (docs/FORMATS.md).
 struct OutputMark {
   std::string job_id;
-  std::string partition;  // Key prefix of the partition it was made for.
-  std::vector<std::string> inputs;  // Bare names of the group's inputs.
+  std::string partition;                // Key prefix of the partition it was made for.
+  std::vector<std::string> inputs;      // Bare names of the group's inputs.
   std::optional<ContentDigest> digest;  // Of this file's rows.
 };
 
@@ -50,15 +50,15 @@ struct RowRule {
 };
 
 struct OutputShape {
-  int outputs = 1;                          // Planned number of files; rolled by input bytes.
-  int64_t file_size_bytes_max = 0;          // Hard upper bound to roll at, compressed bytes.
-  int64_t row_group_bytes = 0;              // Uncompressed bytes per row group.
-  int64_t row_group_rows = 0;               // Row cap per row group.
-  int64_t page_bytes = 0;                   // Uncompressed bytes per data page.
-  std::string codec = "zstd";               // zstd | snappy | lz4_raw | gzip | none.
+  int outputs = 1;                  // Planned number of files; rolled by input bytes.
+  int64_t file_size_bytes_max = 0;  // Hard upper bound to roll at, compressed bytes.
+  int64_t row_group_bytes = 0;      // Uncompressed bytes per row group.
+  int64_t row_group_rows = 0;       // Row cap per row group.
+  int64_t page_bytes = 0;           // Uncompressed bytes per data page.
+  std::string codec = "zstd";       // zstd | snappy | lz4_raw | gzip | none.
   int codec_level = 3;
-  std::vector<std::string> plain_columns;   // Never dictionary-encoded (dotted path).
-  std::vector<std::string> bloom_columns;   // Besides those that an input has a filter on (P19).
+  std::vector<std::string> plain_columns;  // Never dictionary-encoded (dotted path).
+  std::vector<std::string> bloom_columns;  // Besides those that an input has a filter on (P19).
   // Refuse outputs larger than inputs times this (P29). 0: no bound.
   double growth_max = 1.25;
 };
@@ -73,18 +73,19 @@ enum class Verify { kCounts, kSample, kFull };
 // What is rewritten, where to, under which bounds.
 struct GroupRequest {
   std::string job_id;
-  std::string partition;  // Key prefix; outputs go right below it.
+  std::string partition;          // Key prefix; outputs go right below it.
   std::vector<InputFile> inputs;  // In output order.
   RowRule rows;
   OutputShape shape;
   Verify verify = Verify::kSample;
-  int threads = 1;              // Upper bound for this group.
-  int64_t memory_bytes = 0;     // Upper bound for this group's buffers.
+  int threads = 1;                        // Upper bound for this group.
+  int64_t memory_bytes = 0;               // Upper bound for this group's buffers.
   std::function<std::string()> new_name;  // A fresh bare name per output, "<uuidv7>.parquet".
   // Called once, after every row was accounted for and before the first output becomes visible.
   // An error from it discards the outputs.
   std::function<Status()> before_publish;
-  std::function<void(int64_t input_bytes)> on_progress;  // Bytes of input done since the last call; any thread.
+  std::function<void(int64_t input_bytes)>
+      on_progress;  // Bytes of input done since the last call; any thread.
 };
 
 struct OutputFile {
@@ -109,7 +110,7 @@ struct GroupReport {
 
 struct VerifyReport {
   int64_t rows = 0;
-  ContentDigest digest;               // Of what was read now.
+  ContentDigest digest;                   // Of what was read now.
   std::optional<ContentDigest> recorded;  // What the footer's mark claims.
 };
 

@@ -9,8 +9,13 @@ namespace lithify::rewrite {
 namespace {
 
 constexpr std::array<std::string_view, 7> kSchemaKeys = {
-    "ARROW:schema",      "pandas", "org.apache.spark.sql.parquet.row.metadata", "iceberg.schema",
-    "parquet.avro.schema", "avro.schema", "parquet.proto.descriptor"};
+    "ARROW:schema",
+    "pandas",
+    "org.apache.spark.sql.parquet.row.metadata",
+    "iceberg.schema",
+    "parquet.avro.schema",
+    "avro.schema",
+    "parquet.proto.descriptor"};
 
 // pandas records the number of rows of the file in its range index; it would be wrong here.
 bool CountsRows(const std::string& key, const std::string& value) {

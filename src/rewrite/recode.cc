@@ -42,7 +42,8 @@ Result<arrow::Compression::type> CodecOf(const std::string& name) {
   if (name == "lz4_raw") return arrow::Compression::LZ4;
   if (name == "gzip") return arrow::Compression::GZIP;
   if (name == "none") return arrow::Compression::UNCOMPRESSED;
-  return Fail(Code::kInvalid, "unknown codec " + name, "", "use zstd, snappy, lz4_raw, gzip or none");
+  return Fail(Code::kInvalid, "unknown codec " + name, "",
+              "use zstd, snappy, lz4_raw, gzip or none");
 }
 
 bool IsDictionary(parquet::Encoding::type encoding) {
@@ -77,7 +78,8 @@ ChunkEncoding InspectChunk(const InputSource& in, int group, int leaf) {
                       stats.page_type == parquet::PageType::DATA_PAGE_V2;
     if (data && stats.count > 0 && !IsDictionary(stats.encoding)) found.dictionary_abandoned = true;
   }
-  if (!found.dictionary_used || found.dictionary_abandoned || chunk->num_values() == 0) return found;
+  if (!found.dictionary_used || found.dictionary_abandoned || chunk->num_values() == 0)
+    return found;
   const auto page = in.reader->RowGroup(group)->GetColumnPageReader(leaf)->NextPage();
   if (page != nullptr && page->type() == parquet::PageType::DICTIONARY_PAGE) {
     const auto& dictionary = static_cast<const parquet::DictionaryPage&>(*page);
@@ -318,15 +320,16 @@ class Recoder {
   }
 
   Status WriteRowGroups() {
-    const auto plan = PlanRowGroups(group_, request_.shape.row_group_bytes,
-                                    request_.shape.row_group_rows);
+    const auto plan =
+        PlanRowGroups(group_, request_.shape.row_group_bytes, request_.shape.row_group_rows);
     const auto files = AssignFiles(plan, std::max(1, request_.shape.outputs));
     std::unique_ptr<Output> output;
     int64_t first_row = 0;
     for (size_t i = 0; i < plan.size(); ++i) {
       LITHIFY_TRY(cancel_.Check());
       const bool next = i > 0 && files[i] != files[i - 1];
-      const bool full = output && request_.shape.file_size_bytes_max > 0 && output->row_groups() > 0 &&
+      const bool full = output && request_.shape.file_size_bytes_max > 0 &&
+                        output->row_groups() > 0 &&
                         output->position() + plan[i].bytes > request_.shape.file_size_bytes_max;
       if (output && (next || full)) LITHIFY_TRY(CloseOutput(*output));
       if (!output || next || full) {
@@ -443,8 +446,9 @@ class Recoder {
 
   Status FinishColumns() {
     for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
-      LITHIFY_TRY(GuardParquet("column " + group_.leaves[leaf].path,
-                               [&] { return columns_[leaf]->Finish(); }));
+      auto finished = GuardParquet("column " + group_.leaves[leaf].path,
+                                   [&] { return columns_[leaf]->Finish(); });
+      if (!finished) return Fail(std::move(finished.error()).In(columns_[leaf]->current_input()));
     }
     return {};
   }
@@ -467,16 +471,17 @@ class Recoder {
       report.rows_out += output.rows;
       report.bytes_out += output.size;
     }
-    const int64_t claimed = std::accumulate(report.rows_per_input.begin(),
-                                            report.rows_per_input.end(), int64_t{0});
+    const int64_t claimed =
+        std::accumulate(report.rows_per_input.begin(), report.rows_per_input.end(), int64_t{0});
     if (report.rows_in != claimed || report.rows_out != report.rows_in) {
       return Fail(Code::kCorrupt, "row accounting failed: footers " + std::to_string(claimed) +
                                       ", read " + std::to_string(report.rows_in) + ", written " +
                                       std::to_string(report.rows_out));
     }
     constexpr int64_t kGrowthFloorBytes = kMiB;
-    const auto bound = static_cast<int64_t>(static_cast<double>(report.bytes_in) *
-                                            request_.shape.growth_max) + kGrowthFloorBytes;
+    const auto bound =
+        static_cast<int64_t>(static_cast<double>(report.bytes_in) * request_.shape.growth_max) +
+        kGrowthFloorBytes;
     if (request_.shape.growth_max > 0 && report.bytes_out > bound) {
       return Fail(Code::kUnsupported,
                   "the outputs would have " + FormatBytes(report.bytes_out) + " for inputs of " +

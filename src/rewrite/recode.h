@@ -23,7 +23,7 @@ struct RowGroupDigest {
 };
 
 struct RecodeResult {
-  GroupReport report;  // Outputs complete, not yet published.
+  GroupReport report;                                     // Outputs complete, not yet published.
   std::vector<std::unique_ptr<storage::Writer>> writers;  // One per output, in order.
   std::vector<RowGroupDigest> row_groups;
 };

@@ -48,8 +48,7 @@ class Arbitrary {
         arrow::FieldVector fields;
         const int n = 1 + Pick(3);
         for (int i = 0; i < n; ++i) {
-          fields.push_back(
-              arrow::field("f" + std::to_string(i), Type(depth - 1), Chance(70)));
+          fields.push_back(arrow::field("f" + std::to_string(i), Type(depth - 1), Chance(70)));
         }
         return arrow::struct_(fields);
       }
@@ -74,8 +73,7 @@ class Arbitrary {
       case arrow::Type::FIXED_SIZE_BINARY: return "\"ab" + std::to_string(100 + Pick(900)) + "\"";
       case arrow::Type::STRING:
       case arrow::Type::BINARY: return "\"" + Letters() + "\"";
-      case arrow::Type::LIST:
-        return List(*static_cast<const arrow::ListType&>(type).value_field());
+      case arrow::Type::LIST: return List(*static_cast<const arrow::ListType&>(type).value_field());
       case arrow::Type::MAP: return Map(static_cast<const arrow::MapType&>(type));
       case arrow::Type::STRUCT: return Struct(type);
       default: return std::to_string(Pick(100000) - 50000);
@@ -98,9 +96,9 @@ class Arbitrary {
     if (Chance(50)) builder.disable_dictionary();
     builder.data_pagesize(64 << Pick(8))->write_batch_size(1 + Pick(50));
     builder.dictionary_pagesize_limit(16 << Pick(8));
-    const arrow::Compression::type codecs[] = {
-        arrow::Compression::UNCOMPRESSED, arrow::Compression::SNAPPY, arrow::Compression::ZSTD,
-        arrow::Compression::GZIP, arrow::Compression::LZ4};
+    const arrow::Compression::type codecs[] = {arrow::Compression::UNCOMPRESSED,
+                                               arrow::Compression::SNAPPY, arrow::Compression::ZSTD,
+                                               arrow::Compression::GZIP, arrow::Compression::LZ4};
     builder.compression(codecs[Pick(5)]);
     return builder.build();
   }
@@ -191,7 +189,8 @@ TEST_F(RecodePropertyTest, EveryRowSurvivesForArbitrarySchemasAndShapes) {
 TEST_F(RecodePropertyTest, DigestSeesRowsNotTheirLayout) {
   const bool ok = rc::check("digest", [this](uint64_t seed) {
     Arbitrary any(seed);
-    const auto schema = arrow::schema({arrow::field("a", any.Type(2)), arrow::field("b", any.Type(2))});
+    const auto schema =
+        arrow::schema({arrow::field("a", any.Type(2)), arrow::field("b", any.Type(2))});
     const int rows = 2 + any.Pick(60);
     const auto table = MakeTable(
         schema, {any.Column(*schema->field(0), rows), any.Column(*schema->field(1), rows)});

@@ -39,8 +39,7 @@ class RecodeTest : public RunnerTest {
     const auto report = Run();
     ASSERT_FALSE(report);
     EXPECT_EQ(report.error().code, code) << report.error().ToString();
-    EXPECT_NE(report.error().ToString().find(part), std::string::npos)
-        << report.error().ToString();
+    EXPECT_NE(report.error().ToString().find(part), std::string::npos) << report.error().ToString();
     EXPECT_EQ(store_.Keys(), keys) << "a refused group must leave nothing behind";
   }
   std::unique_ptr<parquet::ParquetFileReader> OpenOutput(const std::string& name) {
@@ -50,7 +49,8 @@ class RecodeTest : public RunnerTest {
 };
 
 TEST_F(RecodeTest, P4_UnionByNameFillsMissingColumnsWithNull) {
-  PutTable(schema({field("a", arrow::int32()), field("b", arrow::utf8())}), {"[1, 2]", R"(["x", null])"});
+  PutTable(schema({field("a", arrow::int32()), field("b", arrow::utf8())}),
+           {"[1, 2]", R"(["x", null])"});
   PutTable(schema({field("c", arrow::float64()), field("a", arrow::int32())}), {"[1.5]", "[3]"});
   ExpectOutput(
       schema({field("a", arrow::int32()), field("b", arrow::utf8()), field("c", arrow::float64())}),
@@ -58,7 +58,8 @@ TEST_F(RecodeTest, P4_UnionByNameFillsMissingColumnsWithNull) {
 }
 
 TEST_F(RecodeTest, P6_AColumnMissingSomewhereIsNeverRequired) {
-  PutTable(schema({field("a", arrow::int32(), false), field("b", arrow::int64(), false)}), {"[1]", "[7]"});
+  PutTable(schema({field("a", arrow::int32(), false), field("b", arrow::int64(), false)}),
+           {"[1]", "[7]"});
   PutTable(schema({field("a", arrow::int32(), false)}), {"[2]"});
   ExpectOutput(schema({field("a", arrow::int32(), false), field("b", arrow::int64(), true)}),
                {"[1, 2]", "[7, null]"});
@@ -66,28 +67,29 @@ TEST_F(RecodeTest, P6_AColumnMissingSomewhereIsNeverRequired) {
 
 TEST_F(RecodeTest, P4_FieldsMissingInsideStructsAndListsOfStructs) {
   const auto narrow = arrow::struct_({field("x", arrow::int32(), false)});
-  const auto wide =
-      arrow::struct_({field("x", arrow::int32(), false), field("y", arrow::list(field("element", arrow::utf8())))});
+  const auto wide = arrow::struct_({field("x", arrow::int32(), false),
+                                    field("y", arrow::list(field("element", arrow::utf8())))});
   PutTable(schema({field("s", narrow), field("l", arrow::list(field("element", narrow)))}),
            {"[[1], null, [2]]", "[[[1], null, [3]], null, []]"});
   PutTable(schema({field("s", wide), field("l", arrow::list(field("element", wide)))}),
            {R"([[3, ["q", null]], [4, null]])", R"([[[5, []], [6, ["r"]]], [null]])"});
-  const auto out = arrow::struct_(
-      {field("x", arrow::int32(), false), field("y", arrow::list(field("element", arrow::utf8())))});
-  ExpectOutput(
-      schema({field("s", out), field("l", arrow::list(field("element", out)))}),
-      {R"([[1, null], null, [2, null], [3, ["q", null]], [4, null]])",
-       R"([[[1, null], null, [3, null]], null, [], [[5, []], [6, ["r"]]], [null]])"});
+  const auto out = arrow::struct_({field("x", arrow::int32(), false),
+                                   field("y", arrow::list(field("element", arrow::utf8())))});
+  ExpectOutput(schema({field("s", out), field("l", arrow::list(field("element", out)))}),
+               {R"([[1, null], null, [2, null], [3, ["q", null]], [4, null]])",
+                R"([[[1, null], null, [3, null]], null, [], [[5, []], [6, ["r"]]], [null]])"});
 }
 
 TEST_F(RecodeTest, P5_ANullTypedColumnTakesTheTypeThatAnotherFileKnows) {
-  PutTable(schema({field("a", arrow::null()), field("l", arrow::list(field("element", arrow::null())))}),
-           {"[null, null]", "[[null, null], []]"});
-  PutTable(schema({field("a", arrow::utf8()), field("l", arrow::list(field("element", arrow::int64())))}),
+  PutTable(
+      schema({field("a", arrow::null()), field("l", arrow::list(field("element", arrow::null())))}),
+      {"[null, null]", "[[null, null], []]"});
+  PutTable(schema({field("a", arrow::utf8()),
+                   field("l", arrow::list(field("element", arrow::int64())))}),
            {R"(["x"])", "[[1]]"});
-  ExpectOutput(
-      schema({field("a", arrow::utf8()), field("l", arrow::list(field("element", arrow::int64())))}),
-      {R"([null, null, "x"])", "[[null, null], [], [1]]"});
+  ExpectOutput(schema({field("a", arrow::utf8()),
+                       field("l", arrow::list(field("element", arrow::int64())))}),
+               {R"([null, null, "x"])", "[[null, null], [], [1]]"});
 }
 
 TEST_F(RecodeTest, P5_ANullTypedColumnTakesAStructToo) {
@@ -98,15 +100,21 @@ TEST_F(RecodeTest, P5_ANullTypedColumnTakesAStructToo) {
 }
 
 TEST_F(RecodeTest, R227_SafeWideningKeepsValues) {
-  PutTable(schema({field("i", arrow::int8()), field("u", arrow::uint32()), field("f", arrow::float32()),
-                   field("t", arrow::timestamp(arrow::TimeUnit::MILLI, "UTC")), field("d", arrow::decimal128(5, 2))}),
-           {"[-128, null]", "[4294967295, 0]", "[1.5, -0.0]", "[1000, -1]", R"(["-999.99", "1.00"])"});
-  PutTable(schema({field("i", arrow::int64()), field("u", arrow::uint64()), field("f", arrow::float64()),
-                   field("t", arrow::timestamp(arrow::TimeUnit::NANO, "UTC")), field("d", arrow::decimal128(30, 2))}),
-           {"[9223372036854775807]", "[18446744073709551615]", "[0.1]", "[5]", R"(["12345678901234567890.12"])"});
+  PutTable(
+      schema({field("i", arrow::int8()), field("u", arrow::uint32()), field("f", arrow::float32()),
+              field("t", arrow::timestamp(arrow::TimeUnit::MILLI, "UTC")),
+              field("d", arrow::decimal128(5, 2))}),
+      {"[-128, null]", "[4294967295, 0]", "[1.5, -0.0]", "[1000, -1]", R"(["-999.99", "1.00"])"});
+  PutTable(
+      schema({field("i", arrow::int64()), field("u", arrow::uint64()), field("f", arrow::float64()),
+              field("t", arrow::timestamp(arrow::TimeUnit::NANO, "UTC")),
+              field("d", arrow::decimal128(30, 2))}),
+      {"[9223372036854775807]", "[18446744073709551615]", "[0.1]", "[5]",
+       R"(["12345678901234567890.12"])"});
   ExpectOutput(
       schema({field("i", arrow::int64()), field("u", arrow::uint64()), field("f", arrow::float64()),
-              field("t", arrow::timestamp(arrow::TimeUnit::NANO, "UTC")), field("d", arrow::decimal128(30, 2))}),
+              field("t", arrow::timestamp(arrow::TimeUnit::NANO, "UTC")),
+              field("d", arrow::decimal128(30, 2))}),
       {"[-128, null, 9223372036854775807]", "[4294967295, 0, 18446744073709551615]",
        "[1.5, -0.0, 0.1]", "[1000000000, -1000000, 5]",
        R"(["-999.99", "1.00", "12345678901234567890.12"])"});
@@ -131,7 +139,8 @@ TEST_F(RecodeTest, R227_UnsafeTypeChangesAreRefusedWithBothTypesNamed) {
       {arrow::int32(), "[1]", arrow::uint32(), "[1]"},
       {arrow::int64(), "[1]", arrow::float64(), "[1]"},
       {arrow::date32(), "[1]", arrow::timestamp(arrow::TimeUnit::MICRO), "[1]"},
-      {arrow::timestamp(arrow::TimeUnit::MICRO), "[1]", arrow::timestamp(arrow::TimeUnit::MICRO, "UTC"), "[1]"},
+      {arrow::timestamp(arrow::TimeUnit::MICRO), "[1]",
+       arrow::timestamp(arrow::TimeUnit::MICRO, "UTC"), "[1]"},
       {arrow::decimal128(9, 2), R"(["1.00"])", arrow::decimal128(9, 3), R"(["1.000"])"},
       {arrow::fixed_size_binary(2), R"(["ab"])", arrow::fixed_size_binary(3), R"(["abc"])"},
       {arrow::utf8(), R"(["x"])", arrow::binary(), R"(["x"])"},
@@ -173,10 +182,13 @@ TEST_F(RecodeTest, P22_FieldIdsMatchRenamedColumnsAndSurvive) {
 }
 
 TEST_F(RecodeTest, P22_AReaddedNameWithAnotherIdDoesNotPickUpOldValues) {
-  PutTable(schema({WithId(field("a", arrow::int32()), 1), WithId(field("k", arrow::int32()), 3)}), {"[1]", "[0]"});
-  PutTable(schema({WithId(field("b", arrow::int32()), 2), WithId(field("k", arrow::int32()), 3)}), {"[2]", "[0]"});
-  ExpectOutput(schema({field("a", arrow::int32()), field("k", arrow::int32()), field("b", arrow::int32())}),
-               {"[1, null]", "[0, 0]", "[null, 2]"});
+  PutTable(schema({WithId(field("a", arrow::int32()), 1), WithId(field("k", arrow::int32()), 3)}),
+           {"[1]", "[0]"});
+  PutTable(schema({WithId(field("b", arrow::int32()), 2), WithId(field("k", arrow::int32()), 3)}),
+           {"[2]", "[0]"});
+  ExpectOutput(
+      schema({field("a", arrow::int32()), field("k", arrow::int32()), field("b", arrow::int32())}),
+      {"[1, null]", "[0, 0]", "[null, 2]"});
 }
 
 TEST_F(RecodeTest, P9_MetadataKeptIfEqualDroppedAndNamedIfNot) {
@@ -214,7 +226,8 @@ TEST_F(RecodeTest, P19_BloomFiltersAreRebuilt) {
   ASSERT_NE(filter, nullptr);
   for (int64_t id : {5, 1005, 2005}) EXPECT_TRUE(filter->FindHash(filter->Hash(id)));
   int false_positives = 0;
-  for (int64_t id = 10'000; id < 11'000; ++id) false_positives += filter->FindHash(filter->Hash(id)) ? 1 : 0;
+  for (int64_t id = 10'000; id < 11'000; ++id)
+    false_positives += filter->FindHash(filter->Hash(id)) ? 1 : 0;
   EXPECT_LT(false_positives, 200);
   EXPECT_EQ(filters.RowGroup(0)->GetColumnBloomFilter(1), nullptr);
 }
@@ -231,7 +244,8 @@ TEST_F(RecodeTest, P20_ZeroRowFilesGiveSchemaOnlyAndNoEmptyOutput) {
 }
 
 TEST_F(RecodeTest, P20_EveryTruncationIsCorruptAndLeavesNothing) {
-  const std::string whole = WriteParquet(*MakeTable(schema({field("a", arrow::int32())}), {"[1, 2, 3]"}));
+  const std::string whole =
+      WriteParquet(*MakeTable(schema({field("a", arrow::int32())}), {"[1, 2, 3]"}));
   for (size_t n = 0; n < whole.size(); n += n < 16 ? 1 : 7) {
     request_.inputs.clear();
     Put("t" + std::to_string(n) + ".parquet", whole.substr(0, n));
@@ -253,7 +267,8 @@ TEST_F(RecodeTest, FlippedBytesNeverGiveOtherRows) {
   builder.enable_page_checksum();
   const std::string whole = WriteParquet(*table, 100, builder.build());
   const auto once = ReadParquet(whole);
-  const auto expected = arrow::ConcatenateTables({once, once}).ValueOrDie()->CombineChunks().ValueOrDie();
+  const auto expected =
+      arrow::ConcatenateTables({once, once}).ValueOrDie()->CombineChunks().ValueOrDie();
   Put("whole.parquet", whole);
   const InputFile intact = request_.inputs.front();
   std::mt19937 random(7);
@@ -277,7 +292,8 @@ TEST_F(RecodeTest, FlippedBytesNeverGiveOtherRows) {
 TEST_F(RecodeTest, H7_SeveralOutputsWhenThePlanSaysSo) {
   for (int f = 0; f < 12; ++f) {
     std::string numbers = "[";
-    for (int i = 0; i < 1000; ++i) numbers += (i > 0 ? "," : "") + std::to_string((f * 1000 + i) * 2654435761LL);
+    for (int i = 0; i < 1000; ++i)
+      numbers += (i > 0 ? "," : "") + std::to_string((f * 1000 + i) * 2654435761LL);
     PutTable(schema({field("a", arrow::int64())}), {numbers + "]"});
   }
   Request();
@@ -293,9 +309,10 @@ TEST_F(RecodeTest, H7_SeveralOutputsWhenThePlanSaysSo) {
 }
 
 TEST_F(RecodeTest, R222_RowsMustAgreeWithTheirPath) {
-  const auto s = schema({field("tenant_id", arrow::utf8()), field("time_unix_nano", arrow::int64()),
-                         field("observed_time_unix_nano", arrow::timestamp(arrow::TimeUnit::NANO, "UTC")),
-                         field("region", arrow::int32())});
+  const auto s =
+      schema({field("tenant_id", arrow::utf8()), field("time_unix_nano", arrow::int64()),
+              field("observed_time_unix_nano", arrow::timestamp(arrow::TimeUnit::NANO, "UTC")),
+              field("region", arrow::int32())});
   Request();
   request_.rows.tenant_column = "tenant_id";
   request_.rows.tenant = "acme";
@@ -305,14 +322,16 @@ TEST_F(RecodeTest, R222_RowsMustAgreeWithTheirPath) {
   request_.rows.path_values = {{"region", "7"}, {"hour", "01"}};
   const std::string hour = std::to_string(3600LL * 1'000'000'000);
   const std::string last = std::to_string(7200LL * 1'000'000'000 - 1);
-  PutTable(s, {R"(["acme", "acme", "acme"])", "[" + hour + ", 0, null]", "[5, " + last + ", " + hour + "]", "[7, 7, 7]"});
+  PutTable(s, {R"(["acme", "acme", "acme"])", "[" + hour + ", 0, null]",
+               "[5, " + last + ", " + hour + "]", "[7, 7, 7]"});
   ASSERT_TRUE(runner_->Run(request_, cancel_));
 
   const std::vector<std::pair<std::vector<std::string>, std::string>> bad = {
       {{R"(["other"])", "[" + hour + "]", "[1]", "[7]"}, "tenant_id = \"other\""},
       {{"[null]", "[" + hour + "]", "[1]", "[7]"}, "tenant_id = null"},
       {{R"(["acme"])", "[1]", "[" + hour + "]", "[7]"}, "time_unix_nano = 1"},
-      {{R"(["acme"])", "[" + std::to_string(7200LL * 1'000'000'000) + "]", "[1]", "[7]"}, "time_unix_nano"},
+      {{R"(["acme"])", "[" + std::to_string(7200LL * 1'000'000'000) + "]", "[1]", "[7]"},
+       "time_unix_nano"},
       {{R"(["acme"])", "[0]", "[null]", "[7]"}, "time_unix_nano = 0"},
       {{R"(["acme"])", "[" + hour + "]", "[1]", "[8]"}, "region = 8"},
   };
@@ -371,8 +390,8 @@ TEST_F(RecodeTest, P29_AnOutputMuchLargerThanItsInputsIsRefused) {
   for (int i = 0; i < 400'000; ++i) json += (i > 0 ? "," : "") + std::to_string(i % 4 * 1'000'003);
   parquet::WriterProperties::Builder builder;
   builder.compression(arrow::Compression::ZSTD);
-  Put("z.parquet", WriteParquet(*MakeTable(schema({field("a", arrow::int64())}), {json + "]"}), 1 << 20,
-                                builder.build()));
+  Put("z.parquet", WriteParquet(*MakeTable(schema({field("a", arrow::int64())}), {json + "]"}),
+                                1 << 20, builder.build()));
   Request();
   request_.shape.codec = "none";
   request_.shape.growth_max = 1.0;
@@ -387,8 +406,10 @@ TEST_F(RecodeTest, P29_AnOutputMuchLargerThanItsInputsIsRefused) {
 }
 
 TEST_F(RecodeTest, R232_EqualInputsGiveEqualBytes) {
-  PutTable(schema({field("a", arrow::int64()), field("b", arrow::utf8())}), {"[1, 2]", R"(["x", "y"])"});
-  PutTable(schema({field("a", arrow::int64()), field("b", arrow::utf8())}), {"[3, 4]", R"(["z", "y"])"});
+  PutTable(schema({field("a", arrow::int64()), field("b", arrow::utf8())}),
+           {"[1, 2]", R"(["x", "y"])"});
+  PutTable(schema({field("a", arrow::int64()), field("b", arrow::utf8())}),
+           {"[3, 4]", R"(["z", "y"])"});
   Request();
   request_.threads = 2;
   ASSERT_TRUE(runner_->Run(request_, cancel_));
@@ -438,7 +459,8 @@ TEST_F(RecodeTest, TheRecordedDigestHoldsAndSeesAForgedFooter) {
 }
 
 TEST_F(RecodeTest, P17_StatisticsAreRebuiltFromTheValues) {
-  PutTable(schema({field("a", arrow::int64()), field("u", arrow::uint32())}), {"[5, null, -3]", "[4294967295, 1, 2]"});
+  PutTable(schema({field("a", arrow::int64()), field("u", arrow::uint32())}),
+           {"[5, null, -3]", "[4294967295, 1, 2]"});
   PutTable(schema({field("a", arrow::int64()), field("u", arrow::uint32())}), {"[11]", "[7]"});
   ASSERT_TRUE(Run());
   const auto reader = OpenOutput("out0.parquet");
@@ -454,19 +476,37 @@ TEST_F(RecodeTest, P17_StatisticsAreRebuiltFromTheValues) {
 }
 
 TEST(EventFileTest, R244_EventsReadBackWithTheAdditiveColumns) {
-  const std::vector<CompactionEvent> events = {
-      {"acme", Time(std::chrono::seconds(1)), "year=1970/month=01/day=01/hour=00", {"a.parquet", "b.parquet"}, {"c.parquet"}, 2, 10},
-      {"x", Time(std::chrono::seconds(2)), "year=1970/month=01/day=01/hour=00", {"d.parquet"}, {}, 3, 0}};
+  const std::vector<CompactionEvent> events = {{"acme",
+                                                Time(std::chrono::seconds(1)),
+                                                "year=1970/month=01/day=01/hour=00",
+                                                {"a.parquet", "b.parquet"},
+                                                {"c.parquet"},
+                                                2,
+                                                10},
+                                               {"x",
+                                                Time(std::chrono::seconds(2)),
+                                                "year=1970/month=01/day=01/hour=00",
+                                                {"d.parquet"},
+                                                {},
+                                                3,
+                                                0}};
   const auto bytes = EncodeCompactionEvents(events);
   ASSERT_TRUE(bytes) << bytes.error().ToString();
   const auto table = ReadParquet(*bytes);
   const auto json = [&](const char* name) { return table->GetColumnByName(name)->chunk(0); };
   EXPECT_TRUE(json("tenant_id")->Equals(*FromJson(arrow::utf8(), R"(["acme", "x"])")));
   EXPECT_TRUE(json("event_kind")->Equals(*FromJson(arrow::uint8(), "[3, 3]")));
-  EXPECT_TRUE(json("timestamp")->Equals(*FromJson(arrow::timestamp(arrow::TimeUnit::NANO, "UTC"), "[1000000000, 2000000000]")));
-  EXPECT_TRUE(json("compaction_input_files")->Equals(*FromJson(arrow::list(field("element", arrow::utf8())), R"([["a.parquet", "b.parquet"], ["d.parquet"]])")));
-  EXPECT_TRUE(json("compaction_output_file")->Equals(*FromJson(arrow::utf8(), R"(["c.parquet", null])")));
-  EXPECT_TRUE(json("compaction_output_files")->Equals(*FromJson(arrow::list(field("element", arrow::utf8())), R"([["c.parquet"], []])")));
+  EXPECT_TRUE(json("timestamp")
+                  ->Equals(*FromJson(arrow::timestamp(arrow::TimeUnit::NANO, "UTC"),
+                                     "[1000000000, 2000000000]")));
+  EXPECT_TRUE(json("compaction_input_files")
+                  ->Equals(*FromJson(arrow::list(field("element", arrow::utf8())),
+                                     R"([["a.parquet", "b.parquet"], ["d.parquet"]])")));
+  EXPECT_TRUE(
+      json("compaction_output_file")->Equals(*FromJson(arrow::utf8(), R"(["c.parquet", null])")));
+  EXPECT_TRUE(json("compaction_output_files")
+                  ->Equals(*FromJson(arrow::list(field("element", arrow::utf8())),
+                                     R"([["c.parquet"], []])")));
   EXPECT_TRUE(json("compaction_generation")->Equals(*FromJson(arrow::uint64(), "[2, 3]")));
   EXPECT_TRUE(json("compaction_rows")->Equals(*FromJson(arrow::uint64(), "[10, 0]")));
   EXPECT_EQ(json("reason")->null_count(), 2);

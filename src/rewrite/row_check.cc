@@ -63,7 +63,9 @@ Result<ColumnRule> TimeRule(const SchemaNode& node) {
       switch (type.time_unit()) {
         case parquet::LogicalType::TimeUnit::MILLIS: rule.units_per_second = 1'000; return rule;
         case parquet::LogicalType::TimeUnit::MICROS: rule.units_per_second = 1'000'000; return rule;
-        case parquet::LogicalType::TimeUnit::NANOS: rule.units_per_second = 1'000'000'000; return rule;
+        case parquet::LogicalType::TimeUnit::NANOS:
+          rule.units_per_second = 1'000'000'000;
+          return rule;
         default: break;
       }
     }
@@ -80,7 +82,7 @@ Error Misplaced(const ColumnRule& rule, const std::string& found, const std::str
   return Error{Code::kCorrupt,
                "row " + std::to_string(row) + " has " + rule.name + " = " + found +
                    ", but its path says " + expected,
-               "column " + rule.name, kMisplacedHint};
+               "", kMisplacedHint};
 }
 
 }  // namespace
@@ -175,7 +177,7 @@ Status RowChecker::CheckTimes(const std::vector<std::vector<int64_t>>& times,
     const auto scale = [&](Wide us) {
       return us * static_cast<Wide>(rule.units_per_second) / 1'000'000;
     };
-    ranges[static_cast<size_t>(rule.time_rank)] = 
+    ranges[static_cast<size_t>(rule.time_rank)] =
         rule.is_days ? Range{&rule, floor_day(start_us), floor_day(end_us + kDayUs - 1)}
                      : Range{&rule, scale(start_us), scale(end_us)};
   }

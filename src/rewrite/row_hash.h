@@ -45,9 +45,18 @@ inline uint64_t HashChain(uint64_t row, uint64_t entry, int16_t repetition) {
   return HashMix((row + static_cast<uint16_t>(repetition) + 1) * 0x9fb21c651e98df25ULL ^ entry);
 }
 
-inline void AddRowHash(Digest128& digest, uint64_t hash) {
-  digest.Add(hash, HashMix(hash ^ 0x5851f42d4c957f2dULL));
-}
+inline uint64_t HashHigh(uint64_t hash) { return HashMix(hash ^ 0x5851f42d4c957f2dULL); }
+
+inline void AddRowHash(Digest128& digest, uint64_t hash) { digest.Add(hash, HashHigh(hash)); }
+
+// Sums into `digest` the row hashes of a flat column, and turns each into its share of the whole
+// row's hash, in place. The one loop over all fixed-width values, so it is compiled for several
+// instruction sets and picked at start.
+void FoldRowHashes(uint64_t* hashes, size_t n, uint64_t seed, Digest128& digest);
+
+// hashes[i] = HashMix(bits of values[i]), for n values.
+void HashFixed(const int32_t* values, size_t n, uint64_t* hashes);
+void HashFixed(const int64_t* values, size_t n, uint64_t* hashes);
 
 inline uint64_t ColumnSeed(std::string_view path) { return HashBytes(path.data(), path.size()); }
 

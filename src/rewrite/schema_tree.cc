@@ -66,8 +66,7 @@ class Parser {
   }
 
   // The node itself, its own repetition taken as optional or required (repeated: required).
-  Result<std::unique_ptr<SchemaNode>> Single(const Node& node, const std::string& path,
-                                             int depth) {
+  Result<std::unique_ptr<SchemaNode>> Single(const Node& node, const std::string& path, int depth) {
     auto out = std::make_unique<SchemaNode>();
     out->name = node.name();
     out->field_id = node.field_id();
@@ -76,8 +75,8 @@ class Parser {
     if (node.is_primitive()) {
       const auto& leaf = static_cast<const PrimitiveNode&>(node);
       out->physical = leaf.physical_type();
-      out->type_length = leaf.physical_type() == Type::FIXED_LEN_BYTE_ARRAY ? leaf.type_length()
-                                                                            : -1;
+      out->type_length =
+          leaf.physical_type() == Type::FIXED_LEN_BYTE_ARRAY ? leaf.type_length() : -1;
       out->leaf_index = schema_.ColumnIndex(node);
       return out;
     }
@@ -270,8 +269,8 @@ class Uniter {
       std::vector<const SchemaNode*> same;
       for (const SchemaNode* in : inputs) same.push_back(in->children[i].get());
       const std::string name = out->kind == SchemaNode::Kind::kList ? "list.element"
-                               : i == 0                              ? "key_value.key"
-                                                                     : "key_value.value";
+                               : i == 0                             ? "key_value.key"
+                                                                    : "key_value.value";
       LITHIFY_TRY_ASSIGN(auto child, Unite(std::move(same), false, Dotted(path, name)));
       out->children.push_back(std::move(child));
     }
@@ -332,8 +331,7 @@ class Uniter {
     for (const SchemaNode* in : inputs) {
       std::set<std::string> seen;
       for (const auto& child : in->children) {
-        const std::string key =
-            out.children_by_id ? std::to_string(child->field_id) : child->name;
+        const std::string key = out.children_by_id ? std::to_string(child->field_id) : child->name;
         if (!seen.insert(key).second) {
           return Fail(Code::kUnsupported,
                       out.children_by_id ? "two columns have field id " + key
@@ -384,14 +382,14 @@ NodePtr FieldToParquet(const SchemaNode& node, const std::string& name) {
                              node.logical->is_none() ? nullptr : node.logical, node.field_id);
     }
     case SchemaNode::Kind::kList: {
-      const NodePtr repeated = GroupNode::Make(
-          "list", Repetition::REPEATED, {FieldToParquet(*node.children[0], "element")});
+      const NodePtr repeated = GroupNode::Make("list", Repetition::REPEATED,
+                                               {FieldToParquet(*node.children[0], "element")});
       return GroupNode::Make(name, repetition, {repeated}, LogicalType::List(), node.field_id);
     }
     case SchemaNode::Kind::kMap: {
-      const NodePtr repeated = GroupNode::Make("key_value", Repetition::REPEATED,
-                                               {FieldToParquet(*node.children[0], "key"),
-                                                FieldToParquet(*node.children[1], "value")});
+      const NodePtr repeated = GroupNode::Make(
+          "key_value", Repetition::REPEATED,
+          {FieldToParquet(*node.children[0], "key"), FieldToParquet(*node.children[1], "value")});
       return GroupNode::Make(name, repetition, {repeated}, LogicalType::Map(), node.field_id);
     }
   }
@@ -490,8 +488,8 @@ class Mapper {
       }
     } else if (in.physical == Type::INT32 && out.physical == Type::INT64) {
       const auto type = AsInt(in);
-      source.conversion = type && !type->is_signed ? Conversion::kUint32ToUint64
-                                                   : Conversion::kInt32ToInt64;
+      source.conversion =
+          type && !type->is_signed ? Conversion::kUint32ToUint64 : Conversion::kInt32ToInt64;
     } else if (in.physical == Type::FLOAT && out.physical == Type::DOUBLE) {
       source.conversion = Conversion::kFloatToDouble;
     } else if (out.physical == Type::FIXED_LEN_BYTE_ARRAY) {

@@ -32,7 +32,7 @@ struct SchemaNode {
   // Leaves.
   parquet::Type::type physical = parquet::Type::BOOLEAN;
   int type_length = -1;
-  int leaf_index = -1;  // Column index in its own file (inputs) or in the output.
+  int leaf_index = -1;          // Column index in its own file (inputs) or in the output.
   bool children_by_id = false;  // Unions: how the fields of a struct were matched.
   // kStruct: fields. kList: the element. kMap: key and value.
   std::vector<std::unique_ptr<SchemaNode>> children;
@@ -59,8 +59,8 @@ enum class Conversion {
   kInt32ToInt64,
   kUint32ToUint64,
   kFloatToDouble,
-  kScaleInt64,      // Timestamps to a finer unit: times `factor`, overflow refused (P12).
-  kInt32ToFixed,    // Decimals: big-endian two's complement, sign-extended.
+  kScaleInt64,    // Timestamps to a finer unit: times `factor`, overflow refused (P12).
+  kInt32ToFixed,  // Decimals: big-endian two's complement, sign-extended.
   kInt64ToFixed,
   kFixedToFixed,
 };
@@ -72,7 +72,7 @@ struct LeafSource {
   // value is null below them. -1 as input_leaf with levels_only: a top-level column, one null per
   // row.
   bool levels_only = false;
-  int16_t repetition_max = 0;  // Entries with a greater repetition level are dropped.
+  int16_t repetition_max = 0;           // Entries with a greater repetition level are dropped.
   std::vector<int16_t> definition_map;  // Input definition level -> output definition level.
   Conversion conversion = Conversion::kNone;
   int64_t factor = 1;

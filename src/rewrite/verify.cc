@@ -32,14 +32,14 @@ Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowR
       options.rule = checker.For(options.leaf);
       options.first_group = g;
       options.last_group = g;
-      LITHIFY_TRY_ASSIGN(const Digest128 column, GuardParquet(in.key, [&]() -> Result<Digest128> {
-                           const auto copy = MakeColumnCopy(file.inputs, options);
-                           LITHIFY_TRY_ASSIGN(const Digest128 read,
-                                              copy->Copy(rows, nullptr, shared));
-                           LITHIFY_TRY(copy->Finish());
-                           return read;
-                         }));
-      digest.columns[file.leaves[leaf].path].Add(column);
+      auto column = GuardParquet("column " + options.output.path, [&]() -> Result<Digest128> {
+        const auto copy = MakeColumnCopy(file.inputs, options);
+        LITHIFY_TRY_ASSIGN(const Digest128 read, copy->Copy(rows, nullptr, shared));
+        LITHIFY_TRY(copy->Finish());
+        return read;
+      });
+      if (!column) return Fail(std::move(column.error()).In(in.key));
+      digest.columns[file.leaves[leaf].path].Add(*column);
     }
     digest.row = shared.RowDigest();
     LITHIFY_TRY(checker.CheckTimes(shared.times(), first_row));

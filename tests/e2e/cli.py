@@ -13,10 +13,13 @@ BINARY = os.environ.get("LITHIFY_BIN", str(REPOSITORY / "build" / "bin" / "lithi
 OK, PARTITION_FAILED, USAGE, MISMATCH, UNREADABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 # Thresholds scaled down a thousand times, so that a test of kilobytes behaves like a tree of
-# gigabytes: band 256 KiB to 2 MiB, target 512 KiB, small below 128 KiB.
-SCALED = ("--set", "compaction.small_file_bytes=128KiB", "--set",
-          "compaction.target_file_bytes=512KiB", "--set", "compaction.file_bytes_min=256KiB",
-          "--set", "compaction.file_bytes_max=2MiB")
+# gigabytes: band 256 KiB to 2 MiB, target 512 KiB, small below 128 KiB. Outputs are rolled between
+# row groups, so those are scaled, too.
+SCALED = ("--set", "compaction.small_file_bytes=128KiB",
+          "--set", "compaction.target_file_bytes=512KiB",
+          "--set", "compaction.file_bytes_min=256KiB",
+          "--set", "compaction.file_bytes_max=2MiB",
+          "--set", "output.row_group_bytes=128KiB", "--set", "output.page_bytes=32KiB")
 
 
 class Run:

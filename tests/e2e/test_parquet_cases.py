@@ -37,15 +37,16 @@ def assert_refused(tree, lithify, *words):
     before = trees.contents(tree.partition())
     result = lithify("compact", code=None)
     assert result.code in (cli.OK, cli.PARTITION_FAILED), result.text
+    assert "hour=05" in result.text, result.text
     after = trees.contents(tree.partition())
     manifest = after.pop("manifest.json", None)
     assert after == before
     if manifest is not None:
         assert sorted(trees.read_manifest(tree.partition())["files"]) == sorted(before)
     assert len(trees.live(tree.partition(hour=OTHER_HOUR))) == 1
-    text = lithify("compact", "--json", code=None).text + result.text
-    for word in words:
-        assert word in text, text
+    for text in (result.text, lithify("compact", "--json", code=None).text):
+        for word in words:
+            assert word.lower() in text.lower(), text
     return result
 
 
@@ -154,22 +155,19 @@ def test_p6_required_only_if_every_input_says_so(tree, lithify):
     assert columns_of(file)["sometimes"].max_definition_level == 1
 
 
-def test_p8_names_that_differ_in_case_stay_apart(tree, lithify):
+def test_p8_names_that_differ_only_in_case_are_refused(tree, lithify):
+    """Some readers would take them for one; never merged in silence."""
     a = minimal_table("acme", HOUR, a=pa.array([1]))
     b = minimal_table("acme", HOUR, A=pa.array([2]))
-    before = write_each(tree, a, b, a, b, a)
-    lithify("compact", "--verify", "full")
-    after = trees.live(tree.partition())
-    assert len(after) == 1
-    assert judge.pyarrow_rows(after, ["a", "A"]) == {(1, None): 3, (None, 2): 2}
-    assert judge.pyarrow_rows(after) == judge.pyarrow_rows(before)
+    write_each(tree, a, b, a, b, a)
+    assert_refused(tree, lithify, "a and A")
 
 
 def test_p8_duplicate_names_are_refused(tree, lithify):
     table = minimal_table("acme", HOUR, a=pa.array([1]))
     twice = table.append_column("a", pa.array([2]))
     write_each(tree, table, twice, table, table, table)
-    assert_refused(tree, lithify, "duplicate")
+    assert_refused(tree, lithify, "two columns have the name a")
 
 
 def test_p9_key_value_metadata(tree, lithify):
@@ -224,8 +222,7 @@ def test_p11_unknown_codec_is_refused(tree, lithify, codec, name):
     """LZO, and a number that no version of the format knows."""
     paths = tree.fill(files=5, rows=20)
     relabel_codec(paths[2], "row", codec)
-    result = assert_refused(tree, lithify, paths[2].name)
-    assert name.lower() in result.text.lower()
+    assert_refused(tree, lithify, paths[2].name, name)
 
 
 def test_p12_int96_is_kept_verbatim(tree, lithify):
@@ -362,7 +359,7 @@ def test_p17_predicates_find_every_row(tree, lithify):
         for predicate in ("number = 3007", "unsigned > 18446744073709551600", "double >= -0.0",
                           "zero = 0", "nothing IS NULL", "part = 's21'", "long > 'y'",
                           "money = -0.25", "truth", "day < DATE '1969-12-20'",
-                          "isnan(double)", "small_unsigned = 255"):
+                          "small_unsigned = 255"):
             counts = [db.execute(f"SELECT count(*) FROM {judge.duckdb_scan(paths)} "
                                  f"WHERE {predicate}").fetchone()[0] for paths in (before, after)]
             assert counts[0] == counts[1] > 0, predicate

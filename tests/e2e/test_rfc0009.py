@@ -32,7 +32,7 @@ def test_rfc0009_1_small_file_count(tree, lithify, tmp_path):
     lithify("compact", *cli.SCALED)
 
     live = trees.live_of_tree(tree.root)
-    assert len(live) <= 2 * len(HOURS)
+    assert len(live) == len(HOURS) * -(-sum(sizes) // len(HOURS) // (512 * KIB))
     for path in live:
         assert 256 * KIB <= path.stat().st_size <= 2048 * KIB, path
     small = [path for path in live if path.stat().st_size < 128 * KIB]

@@ -39,7 +39,7 @@ def log_table(tenant, hour, count, seed=0, body_bytes=40, extra=None):
                                    pa.int64()),
         "observed_time_unix_nano": pa.array([0] * count, pa.int64()),
         "template_id": pa.array([f"t{rng.randrange(20)}" for _ in range(count)], pa.string()),
-        "trace_id": pa.array([rng.randbytes(16) for _ in range(count)], pa.binary(16)),
+        "trace_id": pa.array([rng.randbytes(16) for _ in range(count)], pa.binary()),
         "severity": pa.array([rng.choice([None, 5, 9, 17]) for _ in range(count)], pa.int32()),
         "service": pa.array([rng.choice(["cart", "pay", None]) for _ in range(count)], pa.string()),
         "body": pa.array([rng.randbytes(body_bytes) for _ in range(count)], pa.binary()),

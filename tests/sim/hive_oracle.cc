@@ -65,6 +65,7 @@ void HiveOracle::Record(Partition& partition, const HiveManifest& next) {
     if (before.contains(file.name)) continue;
     if (file.reason == RetiredFile::Reason::kFenced) ++fences_;
     if (file.reason != RetiredFile::Reason::kSuperseded) continue;
+    partition.superseded[file.name] = clock_.Now();
     if (partition.swaps.emplace(next.generation, next.job_id).second) ++swaps_;
   }
   partition.manifest = next;
@@ -93,6 +94,19 @@ std::optional<std::string> HiveOracle::CheckGeneration(const std::string& prefix
   return std::nullopt;
 }
 
+std::optional<std::string> HiveOracle::CheckGrace(Partition& partition,
+                                                  const std::set<std::string>& names) {
+  for (auto at = partition.superseded.begin(); at != partition.superseded.end();) {
+    if (names.contains(at->first)) {
+      ++at;
+      continue;
+    }
+    if (clock_.Now() - at->second < gc_grace_) return at->first + " was removed within its grace";
+    at = partition.superseded.erase(at);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> HiveOracle::Check(const std::string& key) {
   const std::string prefix = PrefixOf(key);
   Partition& partition = partitions_[prefix];
@@ -113,6 +127,7 @@ std::optional<std::string> HiveOracle::Check(const std::string& key) {
     if (blob->bytes != partition.manifest_bytes) {
       if (auto wrong = CheckGeneration(prefix, partition, blob->bytes)) return wrong;
     }
+    if (auto wrong = CheckGrace(partition, names)) return prefix + ": " + *wrong;
     safe = partition.visible;
     std::set<std::string> known;
     for (const std::string& name : partition.manifest.files) {

@@ -17,7 +17,8 @@ namespace lithify::sim {
 
 class HiveOracle {
  public:
-  explicit HiveOracle(storage::MemoryStore& store) : store_(store) {}
+  HiveOracle(storage::MemoryStore& store, const Clock& clock, Duration gc_grace)
+      : store_(store), clock_(clock), gc_grace_(gc_grace) {}
 
   // Nothing, or what is wrong with the partition that holds `key`, right now.
   std::optional<std::string> Check(const std::string& key);
@@ -43,10 +44,7 @@ class HiveOracle {
     std::set<std::string> visible;
     std::set<std::string> acknowledged;
     std::map<uint64_t, std::string> swaps;  // Generation -> job.
-  };
-  struct Sight {
-    std::set<std::string> names;  // In the directory, without the manifest.
-    std::set<std::string> rows;
+    std::map<std::string, Time> superseded;  // File -> when the swap was applied.
   };
 
   struct Parsed {
@@ -61,8 +59,12 @@ class HiveOracle {
   std::optional<std::string> CheckGeneration(const std::string& prefix, Partition& partition,
                                              const std::string& bytes);
   void Record(Partition& partition, const HiveManifest& next);
+  // H3: a superseded file stays for the grace, counted from the swap.
+  std::optional<std::string> CheckGrace(Partition& partition, const std::set<std::string>& names);
 
   storage::MemoryStore& store_;
+  const Clock& clock_;
+  const Duration gc_grace_;
   std::map<std::string, Partition> partitions_;
   std::map<std::string, Parsed> files_;  // By key: names are never used again.
   uint64_t generations_ = 0;

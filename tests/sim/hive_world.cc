@@ -62,7 +62,7 @@ class World {
         clock_(Start()),
         random_(seed),
         store_(clock_),
-        oracle_(store_),
+        oracle_(store_, clock_, kGcGrace),
         scheduler_(dice_, clock_),
         audit_(observe::OpenMemoryAuditLog()),
         tracing_(trace),
@@ -71,7 +71,8 @@ class World {
         fault_one_in_(dice_.OneIn(3) ? 0 : static_cast<uint64_t>(dice_.Between(5, 60))) {
     for (const auto& [tenant, hour] :
          {std::pair("a", "10"), std::pair("a", "12"), std::pair("b", "11")}) {
-      prefixes_.push_back(table::MakePartition(series_[0], {tenant, "2026-11-29", hour})->key_prefix);
+      const auto id = table::MakePartition(series_[0], {tenant, "2026-11-29", hour});
+      prefixes_.push_back(id->key_prefix);
     }
   }
 
@@ -151,8 +152,8 @@ class World {
     if (process.actor >= 0 && !walking) scheduler_.Yield(process.actor);
     LITHIFY_TRY(Survive(process));
     Trace(process.actor, std::string(op) + " " + key);
-    if (!process.faults || fault_one_in_ == 0 || !dice_.OneIn(fault_one_in_)) return {};
     const bool publishes = op == "PutNew" || op == "PutIf" || op == "Publish";
+    if (!Strikes(process, publishes)) return {};
     if (publishes && dice_.OneIn(2)) {
       ++report_.unknown_outcomes;
       Trace(process.actor, "  -> unknown outcome, not applied");
@@ -169,12 +170,18 @@ class World {
       if (auto wrong = oracle_.Check(key)) Violate(*wrong);
     }
     LITHIFY_TRY(Survive(process));
-    if (publishes && process.faults && fault_one_in_ != 0 && dice_.OneIn(fault_one_in_)) {
+    if (publishes && Strikes(process, true)) {
       ++report_.unknown_outcomes;
       Trace(process.actor, "  -> unknown outcome, applied if it could be");
       return Fail(Code::kUnknownOutcome, "injected: applied", key);
     }
     return {};
+  }
+
+  // True if an injected fault is due. Publications, the interesting ones, fail more often.
+  bool Strikes(const Process& process, bool publishes) {
+    if (!process.faults || fault_one_in_ == 0) return false;
+    return dice_.OneIn(publishes ? 2 + fault_one_in_ / 6 : fault_one_in_);
   }
 
   Status Survive(Process& process) {
@@ -247,7 +254,7 @@ class World {
       AddActor(name, [this](int actor) {
         FaultyStore& store = Open(NewProcess(actor));
         for (int64_t n = dice_.Between(2, 10); n > 0 && !report_.violation; --n) {
-          Read(store, prefixes_[dice_.Below(prefixes_.size())]);
+          Read(actor, store, prefixes_[dice_.Below(prefixes_.size())]);
         }
       });
     }
@@ -301,7 +308,7 @@ class World {
   }
 
   // See the top of hive_world.h for what a reader may expect.
-  void Read(FaultyStore& store, const std::string& prefix) {
+  void Read(int actor, FaultyStore& store, const std::string& prefix) {
     ++report_.reads;
     auto manifest = table::ReadManifest(store, prefix);
     Time since = clock_.Now();
@@ -326,6 +333,7 @@ class World {
       files = (*manifest)->manifest.files;
       expected.clear();
     }
+    if (dice_.OneIn(3)) Idle(actor, dice_.Between(0, 150));  // A slow query.
     ReadFiles(store, prefix, files, since, expected);
   }
 
