@@ -131,6 +131,12 @@ Error FromArrow(const arrow::Status& status) {
   return Error{Code::kCorrupt, status.message(), "", ""};
 }
 
+Status BoundedPool::Check() {
+  if (counted_.bytes_allocated() <= bytes_max_) return {};
+  capped_.exhausted = true;
+  return Fail(FromArrow(arrow::Status::OutOfMemory("over ", bytes_max_, " bytes")));
+}
+
 Result<std::shared_ptr<storage::Reader>> ReaderCache::Get(const std::string& key) {
   {
     std::lock_guard lock(mutex_);

@@ -73,13 +73,21 @@ std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache, s
 std::shared_ptr<arrow::io::OutputStream> MakeArrowSink(storage::Writer& writer,
                                                        const CancelFlag* cancel);
 
-// Allocates through Arrow's default pool, counts for itself, refuses beyond `bytes_max`.
+// Allocates through Arrow's default pool, counts for itself, bounds by `bytes_max`.
 class BoundedPool {
  public:
   explicit BoundedPool(int64_t bytes_max)
-      : counted_(arrow::default_memory_pool()), capped_(&counted_, bytes_max) {}
-  arrow::MemoryPool* get() { return &capped_; }
-  // True once an allocation was refused.
+      : bytes_max_(bytes_max),
+        counted_(arrow::default_memory_pool()),
+        capped_(&counted_, bytes_max) {}
+  // Refuses what goes over the bound: for readers, whose every allocation is checked.
+  arrow::MemoryPool* hard() { return &capped_; }
+  // Counts, and never refuses: for encoders, which do not survive a refusal (Arrow's dictionary
+  // tables ignore it and crash). Their users call Check() after each batch.
+  arrow::MemoryPool* soft() { return &counted_; }
+  // kLimit once the two together are over the bound.
+  Status Check();
+  // True once the bound was met.
   bool exhausted() const { return capped_.exhausted; }
 
  private:
@@ -100,6 +108,7 @@ class BoundedPool {
     }
     std::atomic<bool> exhausted{false};
   };
+  const int64_t bytes_max_;
   arrow::ProxyMemoryPool counted_;
   Capped capped_;
 };

@@ -19,15 +19,31 @@ using parquet::Type;
 constexpr int64_t kBatchLevels = 8192;
 constexpr int kEmptyPagesMax = 10'000;
 
-// Decoded entries of one stretch of one chunk, in output terms.
+// Decoded entries of one stretch of one chunk, in output terms, and room to make them.
 template <typename T>
 struct Batch {
   std::vector<int16_t> definition;
   std::vector<int16_t> repetition;
-  std::unique_ptr<T[]> values;  // Dense: entries whose definition level is the maximum.
+  std::unique_ptr<T[]> values;    // Dense: entries whose definition level is the maximum.
+  std::vector<uint64_t> scratch;  // Input values before conversion; aligned for every type.
+  std::vector<uint8_t> fixed;     // Bytes of converted fixed-length values.
+  std::vector<uint64_t> hashes;
   int64_t levels = 0;
   int64_t level_at = 0;  // Consumed so far.
   int64_t value_at = 0;
+
+  bool drained() const { return level_at == levels; }
+  void Allocate() {
+    definition.resize(kBatchLevels);
+    repetition.resize(kBatchLevels);
+    values = std::make_unique<T[]>(kBatchLevels);
+    hashes.resize(kBatchLevels);
+  }
+  // One spare batch per thread and type: tables of thousands of columns hold no more.
+  static Batch& Spare() {
+    static thread_local Batch spare;
+    return spare;
+  }
 };
 
 void SignExtendBigEndian(uint64_t value, bool negative, uint8_t* out, int length) {
@@ -47,21 +63,70 @@ class TypedCopy final : public ColumnCopy {
       : inputs_(inputs),
         options_(options),
         seed_(ColumnSeed(options.output.path)),
-        group_(options.first_group) {
-    batch_.definition.resize(kBatchLevels);
-    batch_.repetition.resize(kBatchLevels);
-    batch_.values = std::make_unique<T[]>(kBatchLevels);
-    hashes_.resize(kBatchLevels);
-  }
+        group_(options.first_group) {}
 
   Result<Digest128> Copy(int64_t rows, parquet::ColumnWriter* writer,
                          RowGroupRows& shared) override {
+    Borrow();
+    auto digest = CopyRows(rows, writer, shared);
+    if (digest) {
+      if (auto rested = Rest(); !rested) return Fail(std::move(rested.error()));
+    }
+    return digest;
+  }
+
+  std::string current_input() const override {
+    return input_ < inputs_.size() ? inputs_[input_]->key : std::string("end of input");
+  }
+
+  Status Finish() override {
+    Borrow();
+    if (!batch_.drained()) return Fail(Long());
+    while (true) {
+      LITHIFY_TRY_ASSIGN(const bool more, Fill());
+      if (!more) return {};
+      if (!batch_.drained()) return Fail(Long());
+    }
+  }
+
+ private:
+  void Borrow() {
+    if (!batch_.values) std::swap(batch_, Batch<T>::Spare());
+    if (!batch_.values) batch_.Allocate();
+    if (borrowed_fresh_) batch_.levels = batch_.level_at = batch_.value_at = 0;
+    borrowed_fresh_ = false;
+  }
+
+  // Between two calls: gives back what the next column can use, and closes the chunk if it is done
+  // or, where memory is short, in any case.
+  Status Rest() {
+    if (chunk_open_ && batch_.drained() && chunk_rows_seen_ == chunk_rows_) {
+      LITHIFY_TRY(ReadSome());
+      if (!batch_.drained() && options_.output.repetition_max == 0) return Fail(Long());
+      if (batch_.drained()) CloseChunk();
+    }
+    if (chunk_open_ && options_.release) {
+      resume_rows_ = chunk_rows_consumed_;
+      chunk_open_ = false;
+      column_.reset();
+      row_group_.reset();
+      batch_.levels = batch_.level_at = 0;
+    }
+    if (batch_.drained()) {
+      std::swap(batch_, Batch<T>::Spare());
+      batch_ = Batch<T>();
+      borrowed_fresh_ = true;
+    }
+    return {};
+  }
+
+  Result<Digest128> CopyRows(int64_t rows, parquet::ColumnWriter* writer, RowGroupRows& shared) {
     auto* typed = static_cast<parquet::TypedColumnWriter<OutType>*>(writer);
     digest_ = Digest128{};
     row_ = 0;
     row_open_ = false;
     while (true) {
-      if (batch_.level_at == batch_.levels) {
+      if (batch_.drained()) {
         if (row_ == rows && (at_chunk_end_ || options_.output.repetition_max == 0)) break;
         LITHIFY_TRY_ASSIGN(const bool more, Fill());
         if (!more) break;
@@ -70,26 +135,13 @@ class TypedCopy final : public ColumnCopy {
       const int64_t take = TakeLevels(rows);
       if (take == 0) break;
       LITHIFY_TRY(Consume(take, typed, shared));
+      if (options_.pool != nullptr) LITHIFY_TRY(options_.pool->Check());
     }
     CloseRow(shared);
     if (row_ != rows) return Fail(Short());
     return digest_;
   }
 
-  std::string current_input() const override {
-    return input_ < inputs_.size() ? inputs_[input_]->key : std::string("end of input");
-  }
-
-  Status Finish() override {
-    if (batch_.level_at < batch_.levels) return Fail(Long());
-    while (true) {
-      LITHIFY_TRY_ASSIGN(const bool more, Fill());
-      if (!more) return {};
-      if (batch_.level_at < batch_.levels) return Fail(Long());
-    }
-  }
-
- private:
   const LeafSource& source() const {
     return inputs_[input_]->leaves[static_cast<size_t>(options_.leaf)];
   }
@@ -132,34 +184,59 @@ class TypedCopy final : public ColumnCopy {
         }
         LITHIFY_TRY(OpenChunk(in));
       }
-      LITHIFY_TRY(ReadSome());
-      if (batch_.levels > 0) {
+      if (batch_.drained()) LITHIFY_TRY(ReadSome());
+      if (!batch_.drained()) {
         at_chunk_end_ = false;
         return true;
       }
       if (chunk_rows_seen_ != chunk_rows_) {
         return Fail(chunk_rows_seen_ < chunk_rows_ ? Short() : Long());
       }
-      at_chunk_end_ = true;
-      chunk_open_ = false;
-      column_.reset();
-      row_group_.reset();
-      ++group_;
+      CloseChunk();
       if (options_.output.repetition_max > 0) return true;  // Let Copy() see the boundary.
     }
     at_chunk_end_ = true;
     return false;
   }
 
+  void CloseChunk() {
+    at_chunk_end_ = true;
+    chunk_open_ = false;
+    column_.reset();
+    row_group_.reset();
+    ++group_;
+  }
+
   Status OpenChunk(const InputSource& in) {
     chunk_open_ = true;
+    chunk_rows_consumed_ = 0;
     chunk_rows_ = in.footer->RowGroup(group_)->num_rows();
     chunk_rows_seen_ = 0;
     chunk_levels_seen_ = 0;
-    if (source().input_leaf < 0 || chunk_rows_ == 0) return {};
+    if (source().input_leaf < 0 || chunk_rows_ == 0) return Discard();
     chunk_levels_ = in.footer->RowGroup(group_)->ColumnChunk(source().input_leaf)->num_values();
     row_group_ = in.reader->RowGroup(group_);
     column_ = row_group_->Column(source().input_leaf);
+    return Discard();
+  }
+
+  // Reads over the rows of a chunk that was released half-way.
+  Status Discard() {
+    const int64_t rows = std::exchange(resume_rows_, 0);
+    while (chunk_rows_consumed_ < rows || (rows > 0 && batch_.drained())) {
+      LITHIFY_TRY(ReadSome());
+      if (batch_.drained()) return {};
+      int64_t i = 0;
+      for (; i < batch_.levels; ++i) {
+        const bool starts = batch_.repetition[static_cast<size_t>(i)] == 0;
+        if (starts && chunk_rows_consumed_ == rows) break;
+        if (starts) ++chunk_rows_consumed_;
+      }
+      batch_.level_at = i;
+      const auto begin = batch_.definition.begin();
+      const int16_t max = options_.output.definition_max;
+      batch_.value_at = max == 0 ? i : std::count(begin, begin + i, max);
+    }
     return {};
   }
 
@@ -171,11 +248,13 @@ class TypedCopy final : public ColumnCopy {
       std::fill_n(batch_.definition.begin(), n, src.definition_map.front());
       std::fill_n(batch_.repetition.begin(), n, int16_t{0});
       batch_.levels = n;
+      batch_.level_at = batch_.value_at = 0;
       chunk_rows_seen_ += n;
       return {};
     }
     const auto* descr = column_->descr();
     int empty_pages = 0;
+    batch_.levels = batch_.level_at = batch_.value_at = 0;
     while (batch_.levels == 0) {
       int64_t values = 0;
       int64_t levels = 0;
@@ -241,8 +320,8 @@ class TypedCopy final : public ColumnCopy {
   template <typename InType>
   int64_t ReadScratch(int64_t& values) {
     using In = typename InType::c_type;
-    scratch_.resize(kBatchLevels * sizeof(In) / sizeof(uint64_t) + 1);
-    return ReadTyped<InType>(reinterpret_cast<In*>(scratch_.data()), values);
+    batch_.scratch.resize(kBatchLevels * sizeof(In) / sizeof(uint64_t) + 1);
+    return ReadTyped<InType>(reinterpret_cast<In*>(batch_.scratch.data()), values);
   }
 
   int64_t ReadLevelsOnly(int64_t& values) {
@@ -267,7 +346,7 @@ class TypedCopy final : public ColumnCopy {
         return levels;
       }
       const int64_t levels = ReadScratch<parquet::Int32Type>(values);
-      const auto* in = reinterpret_cast<const int32_t*>(scratch_.data());
+      const auto* in = reinterpret_cast<const int32_t*>(batch_.scratch.data());
       const bool zero_extend = src.conversion == Conversion::kUint32ToUint64;
       for (int64_t i = 0; i < values; ++i) {
         batch_.values[static_cast<size_t>(i)] =
@@ -276,7 +355,7 @@ class TypedCopy final : public ColumnCopy {
       return levels;
     } else if constexpr (std::is_same_v<OutType, parquet::DoubleType>) {
       const int64_t levels = ReadScratch<parquet::FloatType>(values);
-      const auto* in = reinterpret_cast<const float*>(scratch_.data());
+      const auto* in = reinterpret_cast<const float*>(batch_.scratch.data());
       for (int64_t i = 0; i < values; ++i) batch_.values[static_cast<size_t>(i)] = in[i];
       return levels;
     } else if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
@@ -302,29 +381,29 @@ class TypedCopy final : public ColumnCopy {
 
   Result<int64_t> ReadFixed(Conversion conversion, int64_t& values) {
     const int length = options_.output.type_length;
-    fixed_.resize(static_cast<size_t>(kBatchLevels * length));
+    batch_.fixed.resize(static_cast<size_t>(kBatchLevels * length));
     int64_t levels = 0;
     if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
       const auto place = [&](int64_t i) {
-        uint8_t* at = fixed_.data() + i * length;
+        uint8_t* at = batch_.fixed.data() + i * length;
         batch_.values[static_cast<size_t>(i)] = parquet::FixedLenByteArray(at);
         return at;
       };
       if (conversion == Conversion::kInt32ToFixed) {
         levels = ReadScratch<parquet::Int32Type>(values);
-        const auto* in = reinterpret_cast<const int32_t*>(scratch_.data());
+        const auto* in = reinterpret_cast<const int32_t*>(batch_.scratch.data());
         for (int64_t i = 0; i < values; ++i) {
           SignExtendBigEndian(static_cast<uint64_t>(int64_t{in[i]}), in[i] < 0, place(i), length);
         }
       } else if (conversion == Conversion::kInt64ToFixed) {
         levels = ReadScratch<parquet::Int64Type>(values);
-        const auto* in = reinterpret_cast<const int64_t*>(scratch_.data());
+        const auto* in = reinterpret_cast<const int64_t*>(batch_.scratch.data());
         for (int64_t i = 0; i < values; ++i) {
           SignExtendBigEndian(static_cast<uint64_t>(in[i]), in[i] < 0, place(i), length);
         }
       } else {
         levels = ReadScratch<parquet::FLBAType>(values);
-        const auto* in = reinterpret_cast<const parquet::FixedLenByteArray*>(scratch_.data());
+        const auto* in = reinterpret_cast<const parquet::FixedLenByteArray*>(batch_.scratch.data());
         const int from = column_->descr()->type_length();
         for (int64_t i = 0; i < values; ++i) {
           uint8_t* at = place(i);
@@ -350,8 +429,11 @@ class TypedCopy final : public ColumnCopy {
     if (writer != nullptr) Write(writer, def, rep, levels, values);
     if (options_.output.repetition_max == 0) {
       row_ += levels;
-    } else if (!shared.hashed()) {
-      row_ += std::count(rep, rep + levels, int16_t{0});
+      chunk_rows_consumed_ += levels;
+    } else {
+      const int64_t starts = std::count(rep, rep + levels, int16_t{0});
+      if (!shared.hashed()) row_ += starts;
+      chunk_rows_consumed_ += starts;
     }
     batch_.level_at += levels;
     batch_.value_at += present;
@@ -391,8 +473,8 @@ class TypedCopy final : public ColumnCopy {
     const int length = options_.output.type_length;
     if (options_.output.repetition_max == 0) {
       HashFlat(def, levels, values);
-      FoldRowHashes(hashes_.data(), static_cast<size_t>(levels), seed_, digest_);
-      shared.AddHashes(row_, hashes_.data(), static_cast<size_t>(levels));
+      FoldRowHashes(batch_.hashes.data(), static_cast<size_t>(levels), seed_, digest_);
+      shared.AddHashes(row_, batch_.hashes.data(), static_cast<size_t>(levels));
       return;
     }
     int64_t v = 0;
@@ -412,7 +494,7 @@ class TypedCopy final : public ColumnCopy {
   void HashFlat(const int16_t* def, int64_t levels, const T* values) {
     const int16_t max = options_.output.definition_max;
     const int64_t present = max == 0 ? levels : std::count(def, def + levels, max);
-    uint64_t* hashes = hashes_.data();
+    uint64_t* hashes = batch_.hashes.data();
     // Dense first, right-aligned, so that spreading over the nulls can go from the left in place.
     uint64_t* dense = hashes + (levels - present);
     if constexpr (sizeof(T) == 4 && std::is_arithmetic_v<T>) {
@@ -472,15 +554,15 @@ class TypedCopy final : public ColumnCopy {
   bool at_chunk_end_ = true;
   int64_t chunk_rows_ = 0;
   int64_t chunk_rows_seen_ = 0;
+  int64_t chunk_rows_consumed_ = 0;
+  int64_t resume_rows_ = 0;
   int64_t chunk_levels_ = 0;
   int64_t chunk_levels_seen_ = 0;
   std::shared_ptr<parquet::RowGroupReader> row_group_;
   std::shared_ptr<parquet::ColumnReader> column_;
 
   Batch<T> batch_;
-  std::vector<uint64_t> scratch_;  // Aligned for every physical type.
-  std::vector<uint8_t> fixed_;
-  std::vector<uint64_t> hashes_;
+  bool borrowed_fresh_ = true;  // The batch is not ours yet: its positions mean nothing.
 
   // Of the Copy() call under way.
   Digest128 digest_;

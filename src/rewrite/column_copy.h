@@ -14,6 +14,7 @@
 
 #include "base/digest.h"
 #include "base/result.h"
+#include "rewrite/arrow_io.h"
 #include "rewrite/row_check.h"
 #include "rewrite/schema_tree.h"
 
@@ -72,6 +73,10 @@ struct ColumnCopyOptions {
   OutputLeaf output;
   const ColumnRule* rule = nullptr;
   int64_t page_bytes = 0;
+  // Close a chunk between two calls even if it is read half-way, and read over its first part
+  // again: slower, but without one open page per column.
+  bool release = false;
+  BoundedPool* pool = nullptr;  // Checked after each batch, if there is one.
   // Only these row groups of every input; last -1 means to the end.
   int first_group = 0;
   int last_group = -1;

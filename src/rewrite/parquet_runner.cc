@@ -16,6 +16,13 @@ namespace {
 
 constexpr size_t kOpenFilesMax = 256;
 
+// Of a bound on the process's memory, what the buffers may take. The rest is for what no pool
+// counts: footers, codecs' own state, and memory that the allocator keeps (measured: up to a
+// fifth).
+int64_t PoolBytes(int64_t memory_bytes) {
+  return std::max(memory_bytes / 2, memory_bytes * 3 / 4 - 16 * kMiB);
+}
+
 // Row groups that the sampled verification reads again: about one in eight, at least one per
 // output. Which ones follows from the content, so that a writer's fault cannot avoid them.
 std::vector<bool> Sample(const std::vector<const RowGroupDigest*>& groups) {
@@ -66,10 +73,9 @@ class ParquetRunner final : public GroupRunner {
   Result<VerifyReport> VerifyFile(const std::string& key, const RowRule& rows,
                                   const CancelFlag& cancel) override {
     LITHIFY_TRY_ASSIGN(const auto info, store_.Stat(key));
-    BoundedPool pool(memory_bytes_);
+    BoundedPool pool(PoolBytes(memory_bytes_));
     ReaderCache cache(store_, 1);
-    LITHIFY_TRY_ASSIGN(auto file,
-                       OpenGroup(cache, {InputFile{key, info.size}}, pool.get(), &cancel));
+    LITHIFY_TRY_ASSIGN(auto file, OpenGroup(cache, {InputFile{key, info.size}}, pool, &cancel));
     VerifyReport report;
     LITHIFY_TRY_ASSIGN(const auto mark,
                        GuardParquet(key, [&] { return DecodeMark(*file.inputs.front()->footer); }));
@@ -110,11 +116,11 @@ class ParquetRunner final : public GroupRunner {
   Result<GroupReport> RunOnce(const GroupRequest& request, const CancelFlag& cancel,
                               Attempt& attempt) {
     LITHIFY_TRY(cancel.Check());
-    BoundedPool pool(request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_);
+    BoundedPool pool(PoolBytes(request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_));
     ReaderCache cache(store_, kOpenFilesMax);
     const auto rewrite = [&]() -> Result<RecodeResult> {
-      LITHIFY_TRY_ASSIGN(auto group, OpenGroup(cache, request.inputs, pool.get(), &cancel));
-      return Recode(store_, group, request, pool.get(), cancel);
+      LITHIFY_TRY_ASSIGN(auto group, OpenGroup(cache, request.inputs, pool, &cancel));
+      return Recode(store_, group, request, pool, cancel);
     };
     auto recoded = rewrite();
     attempt.out_of_memory = pool.exhausted();
@@ -123,7 +129,7 @@ class ParquetRunner final : public GroupRunner {
     attempt.publishing = true;
     if (request.before_publish) LITHIFY_TRY(request.before_publish());
     LITHIFY_TRY(PublishAll(request, *recoded));
-    auto verified = VerifyOutputs(request, *recoded, pool.get(), cancel);
+    auto verified = VerifyOutputs(request, *recoded, pool, cancel);
     if (!verified) {
       // A mismatch is kept as evidence; after anything else (a stop, a read error) nothing is
       // known against the outputs, and no manifest names them yet.
@@ -151,8 +157,8 @@ class ParquetRunner final : public GroupRunner {
     }
   }
 
-  Status VerifyOutputs(const GroupRequest& request, const RecodeResult& recoded,
-                       arrow::MemoryPool* pool, const CancelFlag& cancel) {
+  Status VerifyOutputs(const GroupRequest& request, const RecodeResult& recoded, BoundedPool& pool,
+                       const CancelFlag& cancel) {
     for (size_t i = 0; i < recoded.report.outputs.size(); ++i) {
       const OutputFile& output = recoded.report.outputs[i];
       const std::string key = request.partition + output.name;

@@ -107,7 +107,8 @@ bool FitsType(parquet::Encoding::type encoding, const OutputLeaf& leaf) {
   }
 }
 
-std::vector<ColumnEncoding> ChooseEncodings(const OpenedGroup& group, const OutputShape& shape) {
+Result<std::vector<ColumnEncoding>> ChooseEncodings(const OpenedGroup& group,
+                                                    const OutputShape& shape) {
   constexpr double kDistinctShareMax = 0.5;
   const std::set<size_t> sample = {0, group.inputs.size() / 2, group.inputs.size() - 1};
   std::vector<ColumnEncoding> chosen(group.leaves.size());
@@ -119,7 +120,11 @@ std::vector<ColumnEncoding> ChooseEncodings(const OpenedGroup& group, const Outp
       const InputSource& in = *group.inputs[i];
       const LeafSource& source = in.leaves[leaf];
       if (source.levels_only || in.footer->num_row_groups() == 0) continue;
-      const ChunkEncoding chunk = InspectChunk(in, 0, source.input_leaf);
+      LITHIFY_TRY_ASSIGN(const ChunkEncoding chunk,
+                         GuardParquet(in.key + ": column " + group.leaves[leaf].path,
+                                      [&]() -> Result<ChunkEncoding> {
+                                        return InspectChunk(in, 0, source.input_leaf);
+                                      }));
       ++seen;
       if (chunk.dictionary_used && !chunk.dictionary_abandoned &&
           chunk.distinct_share <= kDistinctShareMax) {
@@ -146,10 +151,10 @@ std::vector<ColumnEncoding> ChooseEncodings(const OpenedGroup& group, const Outp
 
 Result<std::shared_ptr<parquet::WriterProperties>> MakeProperties(const OpenedGroup& group,
                                                                   const OutputShape& shape,
-                                                                  arrow::MemoryPool* pool) {
+                                                                  BoundedPool& pool) {
   LITHIFY_TRY_ASSIGN(const auto codec, CodecOf(shape.codec));
   parquet::WriterProperties::Builder builder;
-  builder.memory_pool(pool)
+  builder.memory_pool(pool.soft())
       ->created_by("lithify version 0.1.0 (build release)")
       ->compression(codec)
       ->data_pagesize(shape.page_bytes)
@@ -160,7 +165,7 @@ Result<std::shared_ptr<parquet::WriterProperties>> MakeProperties(const OpenedGr
   if (codec == arrow::Compression::ZSTD || codec == arrow::Compression::GZIP) {
     builder.compression_level(shape.codec_level);
   }
-  const auto encodings = ChooseEncodings(group, shape);
+  LITHIFY_TRY_ASSIGN(const auto encodings, ChooseEncodings(group, shape));
   for (size_t leaf = 0; leaf < encodings.size(); ++leaf) {
     const std::string& path = group.leaves[leaf].path;
     if (encodings[leaf].dictionary) {
@@ -271,8 +276,8 @@ class Output {
 
 class Recoder {
  public:
-  Recoder(storage::Store& store, OpenedGroup& group, const GroupRequest& request,
-          arrow::MemoryPool* pool, const CancelFlag& cancel)
+  Recoder(storage::Store& store, OpenedGroup& group, const GroupRequest& request, BoundedPool& pool,
+          const CancelFlag& cancel)
       : store_(store), group_(group), request_(request), pool_(pool), cancel_(cancel) {}
 
   Result<RecodeResult> Run() {
@@ -297,13 +302,30 @@ class Recoder {
  private:
   bool digested() const { return request_.verify != Verify::kCounts; }
 
+  // Memory that half-read chunks would hold if every column kept its page open.
+  int64_t OpenPagesBytes() const {
+    constexpr int64_t kPageBytes = 2 * kMiB;
+    int64_t most = 0;
+    for (const auto& in : group_.inputs) {
+      for (int g = 0; g < in->footer->num_row_groups(); ++g) {
+        const auto group = in->footer->RowGroup(g);
+        const int64_t columns = group->num_columns();
+        most = std::max(most, std::min(2 * group->total_byte_size(), columns * kPageBytes));
+      }
+    }
+    return most;
+  }
+
   void MakeColumns() {
+    const bool release = request_.memory_bytes > 0 && OpenPagesBytes() > request_.memory_bytes / 8;
     for (size_t leaf = 0; leaf < group_.leaves.size(); ++leaf) {
       ColumnCopyOptions options;
       options.leaf = static_cast<int>(leaf);
       options.output = group_.leaves[leaf];
       options.rule = checker_->For(options.leaf);
       options.page_bytes = request_.shape.page_bytes;
+      options.release = release;
+      options.pool = &pool_;
       columns_.push_back(MakeColumnCopy(group_.inputs, options));
     }
     // Wide columns first, so that the threads end together.
@@ -364,7 +386,7 @@ class Recoder {
     RowGroupRows shared(plan.rows, checker_->time_columns(), digested());
     std::vector<Digest128> digests(columns_.size());
     const int64_t before = output.position();
-    const int threads = std::min<int>(request_.threads, static_cast<int>(columns_.size()));
+    const int threads = Threads();
     if (threads <= 1) {
       auto* writer = output.file().AppendRowGroup();
       for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
@@ -393,6 +415,15 @@ class Recoder {
     result_.row_groups.push_back(RowGroupDigest{static_cast<int>(result_.report.outputs.size()),
                                                 output.row_groups() - 1, std::move(digest)});
     return {};
+  }
+
+  // Parallel columns keep a writer each until the row group ends; where even their fixed cost would
+  // take a good part of the memory, one column after the other it is.
+  int Threads() const {
+    constexpr int64_t kWriterBytes = 128 * kKiB;
+    const auto columns = static_cast<int64_t>(columns_.size());
+    if (request_.memory_bytes > 0 && columns * kWriterBytes > request_.memory_bytes / 4) return 1;
+    return static_cast<int>(std::min<int64_t>(request_.threads, columns));
   }
 
   Status CopyColumn(size_t leaf, parquet::ColumnWriter* writer, int64_t rows, RowGroupRows& shared,
@@ -494,7 +525,7 @@ class Recoder {
   storage::Store& store_;
   OpenedGroup& group_;
   const GroupRequest& request_;
-  arrow::MemoryPool* pool_;
+  BoundedPool& pool_;
   const CancelFlag& cancel_;
   std::optional<RowChecker> checker_;
   std::shared_ptr<parquet::WriterProperties> properties_;
@@ -507,7 +538,7 @@ class Recoder {
 }  // namespace
 
 Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
-                              arrow::MemoryPool* pool, const CancelFlag* cancel) {
+                              BoundedPool& pool, const CancelFlag* cancel) {
   OpenedGroup group;
   std::vector<const SchemaNode*> schemas;
   for (const InputFile& input : inputs) {
@@ -521,7 +552,7 @@ Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& 
       if (!reason.empty()) return Fail(Code::kUnsupported, reason);
       LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
       source->reader = parquet::ParquetFileReader::Open(
-          file, MakeReaderProperties(*source->footer, pool), source->footer);
+          file, MakeReaderProperties(*source->footer, pool.hard()), source->footer);
       return {};
     }));
     schemas.push_back(source->schema.get());
@@ -538,7 +569,7 @@ Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& 
 }
 
 Result<RecodeResult> Recode(storage::Store& store, OpenedGroup& group, const GroupRequest& request,
-                            arrow::MemoryPool* pool, const CancelFlag& cancel) {
+                            BoundedPool& pool, const CancelFlag& cancel) {
   return GuardParquet(request.partition,
                       [&] { return Recoder(store, group, request, pool, cancel).Run(); });
 }

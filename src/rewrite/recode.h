@@ -37,11 +37,11 @@ struct OpenedGroup {
   bool one_schema = true;
 };
 Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
-                              arrow::MemoryPool* pool, const CancelFlag* cancel);
+                              BoundedPool& pool, const CancelFlag* cancel);
 
 // Writes the outputs without publishing them; rows_out == rows_in holds on success.
 Result<RecodeResult> Recode(storage::Store& store, OpenedGroup& group, const GroupRequest& request,
-                            arrow::MemoryPool* pool, const CancelFlag& cancel);
+                            BoundedPool& pool, const CancelFlag& cancel);
 
 }  // namespace lithify::rewrite
 
