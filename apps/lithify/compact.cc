@@ -83,6 +83,9 @@ class Compact {
       const bool placed = outcome.error->context.starts_with(outcome.id.key_prefix);
       progress.Line("lithify: " + (placed ? "" : Printable(outcome.id.key_prefix) + ": ") +
                     ErrorText(*outcome.error));
+    } else if (outcome.plan.verdict == plan::Verdict::kUnsupported) {
+      // No failure, but the user should know that this partition stays as it is, and why.
+      progress.Line(PartitionLine(outcome));
     } else if (outcome.outcome != job::Outcome::kSkipped && !options_.common.quiet) {
       progress.Line(PartitionLine(outcome));
       for (const std::string& note : outcome.notes) progress.Line("  note: " + Printable(note));

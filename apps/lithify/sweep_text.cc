@@ -160,6 +160,9 @@ std::string PartitionLine(const job::PartitionOutcome& outcome) {
     out += "  " + Count(static_cast<int64_t>(outcome.adopted.size()), "late file", "late files") +
            " adopted";
   }
+  if (outcome.plan.verdict == plan::Verdict::kUnsupported) {
+    out += "  unsupported: " + Printable(outcome.plan.reason);
+  }
   if (outcome.outcome == Outcome::kLostRace) out += "  another compactor was first";
   return out;
 }

@@ -149,7 +149,7 @@ verify = "full"
 [output]
 growth_max = 2
 [limits]
-memory = "64 MiB"
+memory = "256 MiB"
 low_priority = false
 )");
   EXPECT_EQ(c.interval, seconds(60));
@@ -160,12 +160,12 @@ low_priority = false
   EXPECT_EQ(c.options.target_file_bytes, kGiB);
   EXPECT_EQ(c.verify, rewrite::Verify::kFull);
   EXPECT_EQ(c.shape.growth_max, 2.0);
-  EXPECT_EQ(c.memory_bytes, 64 * kMiB);
+  EXPECT_EQ(c.memory_bytes, 256 * kMiB);
   EXPECT_FALSE(c.low_priority);
 }
 
 TEST(Config, R044FlagsAboveEnvironmentAboveFileAboveDefaults) {
-  const std::string_view file = "[limits]\njobs = 2\nmemory = \"128MiB\"\nlow_priority = true\n";
+  const std::string_view file = "[limits]\njobs = 2\nmemory = \"512MiB\"\nlow_priority = true\n";
   EXPECT_EQ(Good(file).jobs, 2);
   const Environment environment = {{"LITHIFY_LIMITS__JOBS", "3"},
                                    {"LITHIFY_LIMITS__LOW_PRIORITY", "no"},
@@ -176,7 +176,7 @@ TEST(Config, R044FlagsAboveEnvironmentAboveFileAboveDefaults) {
   const HiveConfig c = Good(file, environment, {{"limits.jobs", "4", "--jobs"}});
   EXPECT_EQ(Good(file, environment).jobs, 3);
   EXPECT_EQ(c.jobs, 4);
-  EXPECT_EQ(c.memory_bytes, 128 * kMiB);
+  EXPECT_EQ(c.memory_bytes, 512 * kMiB);
   EXPECT_FALSE(c.low_priority);
   EXPECT_EQ(c.audit_log_path, "/var/log/l.jsonl");
   EXPECT_THAT(c.shape.plain_columns, ElementsAre("a", "b"));
@@ -225,8 +225,8 @@ TEST(Config, R048ValuesOutOfRangeNameTheRange) {
               HasSubstr("compaction.gc_grace: 0 is not allowed; it must be a duration from 1min "
                         "to 365d"));
   EXPECT_THAT(Problem("[compaction]\ngc_grace = -5\n"), HasSubstr("-5 is not allowed"));
-  EXPECT_THAT(Problem("[limits]\nmemory = \"63MiB\"\n"),
-              HasSubstr("it must be a size from 64MiB to 16TiB"));
+  EXPECT_THAT(Problem("[limits]\nmemory = \"255MiB\"\n"),
+              HasSubstr("it must be a size from 256MiB to 16TiB"));
   EXPECT_THAT(Problem("[limits]\nio_limit = 1\n"), HasSubstr("or 0 for none"));
   EXPECT_THAT(Problem("[output]\ncodec = \"lzo\"\n"),
               HasSubstr("one of \"zstd\", \"snappy\", \"lz4_raw\", \"gzip\", \"none\""));

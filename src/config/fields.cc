@@ -279,7 +279,7 @@ std::vector<Field> LimitFields() {
   return {
       CountField("limits.jobs", 0, 1024, AT(jobs)),
       CountField("limits.partitions_at_once", 0, 1024, AT(partitions_at_once)),
-      BytesField("limits.memory", 64 * kMiB, 16 * kTiB, false, AT(memory_bytes)),
+      BytesField("limits.memory", 256 * kMiB, 16 * kTiB, false, AT(memory_bytes)),
       BytesField("limits.io_limit", 64 * kKiB, kTiB, true, AT(io_limit_bytes_per_second)),
       LowPriorityField(),
   };

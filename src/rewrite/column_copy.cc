@@ -155,6 +155,13 @@ class TypedCopy final : public ColumnCopy {
                  "restore the file from its source"};
   }
 
+  // Number of the next row, within its file.
+  int64_t RowInFile() const {
+    int64_t row = chunk_rows_consumed_;
+    for (int g = 0; g < group_; ++g) row += inputs_[input_]->footer->RowGroup(g)->num_rows();
+    return row;
+  }
+
   int EndGroup(const InputSource& in) const {
     return options_.last_group < 0 ? in.footer->num_row_groups() : options_.last_group + 1;
   }
@@ -446,13 +453,13 @@ class TypedCopy final : public ColumnCopy {
     const auto span = std::span(values, static_cast<size_t>(present));
     if constexpr (std::is_same_v<OutType, parquet::ByteArrayType>) {
       if (rule.equals_text) {
-        return RowChecker::CheckEquals(rule, span, levels - present, row_);
+        return RowChecker::CheckEquals(rule, span, levels - present, RowInFile());
       }
     } else if constexpr (std::is_same_v<OutType, parquet::Int64Type> ||
                          std::is_same_v<OutType, parquet::Int32Type>) {
       if (rule.equals_number) {
         const std::vector<int64_t> wide(span.begin(), span.end());
-        return RowChecker::CheckEquals(rule, wide, levels - present, row_);
+        return RowChecker::CheckEquals(rule, wide, levels - present, RowInFile());
       }
       if (rule.time_rank >= 0) {
         auto& times = shared.time_values(rule.time_rank);

@@ -104,6 +104,8 @@ parquet::ReaderProperties MakeReaderProperties(const parquet::FileMetaData& foot
 }
 
 Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64_t file_size) {
+  // Set in a footer in the clear too, when some columns are encrypted (P21).
+  if (footer.is_encryption_algorithm_set()) return std::string("the file has encrypted columns");
   int64_t rows = 0;
   for (int g = 0; g < footer.num_row_groups(); ++g) {
     const auto group = footer.RowGroup(g);
@@ -181,6 +183,7 @@ Result<FileFacts> FactsFrom(const parquet::FileMetaData& footer, int64_t file_si
   facts.row_groups = footer.num_row_groups();
   facts.created_by = footer.created_by();
   LITHIFY_TRY_ASSIGN(facts.unsupported, UnsupportedReason(footer, file_size));
+  if (!facts.unsupported.empty()) return facts;
   for (int g = 0; g < footer.num_row_groups(); ++g) {
     facts.uncompressed_bytes += std::max<int64_t>(0, footer.RowGroup(g)->total_byte_size());
   }

@@ -20,7 +20,7 @@ constexpr size_t kOpenFilesMax = 256;
 // counts: footers, codecs' own state, and memory that the allocator keeps (measured: up to a
 // fifth).
 int64_t PoolBytes(int64_t memory_bytes) {
-  return std::max(memory_bytes / 2, memory_bytes * 3 / 4 - 16 * kMiB);
+  return std::max(memory_bytes / 2, memory_bytes * 7 / 10 - 16 * kMiB);
 }
 
 // Row groups that the sampled verification reads again: about one in eight, at least one per

@@ -400,7 +400,8 @@ class Recoder {
       LITHIFY_TRY(CopyColumns(output, plan, threads, shared, digests));
     }
     LITHIFY_CHECK(output.position() >= before, "a file that shrinks while written");
-    LITHIFY_TRY(checker_->CheckTimes(shared.times(), first_row));
+    LITHIFY_TRY(checker_->CheckTimes(shared.times(),
+                                     [&](int64_t row) { return PlaceOf(first_row + row); }));
     output.AddRowGroup(plan.rows);
     ContentDigest digest;
     digest.rows = plan.rows;
@@ -415,6 +416,15 @@ class Recoder {
     result_.row_groups.push_back(RowGroupDigest{static_cast<int>(result_.report.outputs.size()),
                                                 output.row_groups() - 1, std::move(digest)});
     return {};
+  }
+
+  // The input file that row number `row` of the whole group comes from, and its row there.
+  std::pair<std::string, int64_t> PlaceOf(int64_t row) const {
+    for (const auto& in : group_.inputs) {
+      if (row < in->footer->num_rows()) return {in->key, row};
+      row -= in->footer->num_rows();
+    }
+    return {request_.partition, row};
   }
 
   // Parallel columns keep a writer each until the row group ends; where even their fixed cost would

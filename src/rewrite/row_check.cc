@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "base/text.h"
 
@@ -159,12 +160,12 @@ Status RowChecker::CheckEquals(const ColumnRule& rule, std::span<const int64_t> 
 }
 
 Status RowChecker::CheckTimes(const std::vector<std::vector<int64_t>>& times,
-                              int64_t first_row) const {
+                              const RowPlace& place) const {
   if (time_columns_ == 0) return {};
   struct Range {
     const ColumnRule* rule;
-    Wide start;
-    Wide end;
+    int64_t start;
+    int64_t end;
   };
   std::vector<Range> ranges(time_columns_);
   const Wide start_us = rule_->start->time_since_epoch().count();
@@ -177,9 +178,16 @@ Status RowChecker::CheckTimes(const std::vector<std::vector<int64_t>>& times,
     const auto scale = [&](Wide us) {
       return us * static_cast<Wide>(rule.units_per_second) / 1'000'000;
     };
+    // Beyond what the column can hold, its last value stands for all.
+    const auto narrow = [](Wide v) {
+      constexpr Wide kMin = std::numeric_limits<int64_t>::min();
+      constexpr Wide kMax = std::numeric_limits<int64_t>::max();
+      return static_cast<int64_t>(std::clamp(v, kMin, kMax));
+    };
     ranges[static_cast<size_t>(rule.time_rank)] =
-        rule.is_days ? Range{&rule, floor_day(start_us), floor_day(end_us + kDayUs - 1)}
-                     : Range{&rule, scale(start_us), scale(end_us)};
+        rule.is_days
+            ? Range{&rule, narrow(floor_day(start_us)), narrow(floor_day(end_us + kDayUs - 1))}
+            : Range{&rule, narrow(scale(start_us)), narrow(scale(end_us))};
   }
   const size_t rows = times.front().size();
   const bool epoch_belongs = start_us <= 0 && 0 < end_us;
@@ -195,9 +203,12 @@ Status RowChecker::CheckTimes(const std::vector<std::vector<int64_t>>& times,
       break;
     }
     if (!belongs) {
+      const auto [key, row] = place(static_cast<int64_t>(i));
       return Fail(Misplaced(*decided, std::to_string(value),
                             "[" + FormatTime(*rule_->start) + ", " + FormatTime(*rule_->end) + ")",
-                            first_row + static_cast<int64_t>(i)));
+                            row)
+                      .In("column " + decided->name)
+                      .In(key));
     }
   }
   return {};

@@ -5,9 +5,11 @@
 #include <parquet/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -39,7 +41,8 @@ class RowChecker {
   size_t time_columns() const { return time_columns_; }
 
   // Equality rules, one batch of a flat column: `definition` may be null if the column is
-  // required; values are dense. kCorrupt names the first bad value; `row` is the batch's first.
+  // required; values are dense. kCorrupt names the first bad value; `row` is that of the batch's
+  // first in its file.
   static Status CheckEquals(const ColumnRule& rule, std::span<const parquet::ByteArray> values,
                             int64_t nulls, int64_t row);
   static Status CheckEquals(const ColumnRule& rule, std::span<const int64_t> values, int64_t nulls,
@@ -47,7 +50,9 @@ class RowChecker {
 
   // Time rules, after all columns of a row group were read: `times[rank][row]` is the row's raw
   // value, 0 for null. The first non-zero value decides; none means 1970-01-01T00 (R198).
-  Status CheckTimes(const std::vector<std::vector<int64_t>>& times, int64_t first_row) const;
+  // `place` tells the file and the row in it, for a row of the group.
+  using RowPlace = std::function<std::pair<std::string, int64_t>(int64_t)>;
+  Status CheckTimes(const std::vector<std::vector<int64_t>>& times, const RowPlace& place) const;
 
  private:
   const RowRule* rule_ = nullptr;

@@ -1,6 +1,7 @@
 #include "rewrite/verify.h"
 
 #include <string>
+#include <utility>
 
 #include "rewrite/column_copy.h"
 #include "rewrite/row_check.h"
@@ -42,7 +43,8 @@ Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowR
       digest.columns[file.leaves[leaf].path].Add(*column);
     }
     digest.row = shared.RowDigest();
-    LITHIFY_TRY(checker.CheckTimes(shared.times(), first_row));
+    LITHIFY_TRY(checker.CheckTimes(
+        shared.times(), [&](int64_t row) { return std::pair(in.key, first_row + row); }));
     first_row += rows;
   }
   return digests;

@@ -103,7 +103,7 @@ def test_filters(tree, lithify):
     ("compaction.gc_grace=1s", "gc_grace", "1min"),
     ("compaction.min_filez=5", "min_filez", "min_files"),
     ("output.codec=lzo", "output.codec", "zstd"),
-    ("limits.memory=1KiB", "limits.memory", "64MiB"),
+    ("limits.memory=1KiB", "limits.memory", "256MiB"),
 ])
 def test_config_errors_name_key_and_range(tree, lithify, override, key, range_hint):
     """R048: unknown keys and values out of range name the key and what is allowed."""
