@@ -107,8 +107,7 @@ class Publication {
       if (current) return store_.PutIf(key_, text, current->version);
       return store_.PutNew(key_, text);
     }
-    return base_ == nullptr ? store_.PutNew(key_, text)
-                            : store_.PutIf(key_, text, base_->version);
+    return base_ == nullptr ? store_.PutNew(key_, text) : store_.PutIf(key_, text, base_->version);
   }
 
   // It is published; what is left is its version. If that cannot be had, the next publication on
@@ -159,9 +158,8 @@ class Publication {
       if (file.job_id == scope_.job_id) retired_by_us.insert(file.name);
     }
     if (swap_->outputs.empty()) {
-      return std::ranges::all_of(swap_->inputs, [&](const std::string& name) {
-        return retired_by_us.contains(name);
-      });
+      return std::ranges::all_of(
+          swap_->inputs, [&](const std::string& name) { return retired_by_us.contains(name); });
     }
     return std::ranges::all_of(swap_->outputs, [&](const SwapRequest::Output& output) {
       return live.contains(output.name) || superseded.contains(output.name);
@@ -273,8 +271,7 @@ Result<ManifestSnapshot> HiveCommitter::Adopt(const CommitScope& scope,
   return Publication(store_, scope, &base, nullptr).Run(next);
 }
 
-Result<ManifestSnapshot> HiveCommitter::Swap(const CommitScope& scope,
-                                             const SwapRequest& request) {
+Result<ManifestSnapshot> HiveCommitter::Swap(const CommitScope& scope, const SwapRequest& request) {
   LITHIFY_TRY(CheckLineage(request.planned));
   LITHIFY_TRY(CheckClaims(request));
   LITHIFY_TRY_ASSIGN(HiveManifest next, NextManifest(store_, scope, request.planned.manifest));

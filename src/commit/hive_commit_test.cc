@@ -51,7 +51,8 @@ class HiveCommit : public testing::Test {
   ManifestSnapshot Prepare() {
     for (const char* name : {"a.parquet", "b.parquet", "c.parquet"}) Put(name);
     Put("out.parquet", "four");
-    return HiveCommitter(store_).Bootstrap(Scope("job-0"), {"c.parquet", "a.parquet", "b.parquet"})
+    return HiveCommitter(store_)
+        .Bootstrap(Scope("job-0"), {"c.parquet", "a.parquet", "b.parquet"})
         .value();
   }
 
@@ -85,8 +86,7 @@ using enum RetiredFile::Reason;
 
 TEST_F(HiveCommit, R215BootstrapCreatesGenerationOneOnce) {
   HiveCommitter committer(store_);
-  const ManifestSnapshot first =
-      committer.Bootstrap(Scope(), {"b.parquet", "a.parquet"}).value();
+  const ManifestSnapshot first = committer.Bootstrap(Scope(), {"b.parquet", "a.parquet"}).value();
   EXPECT_EQ(first.manifest.generation, 1u);
   EXPECT_THAT(first.manifest.files, ElementsAre("a.parquet", "b.parquet"));
   EXPECT_TRUE(first.manifest.has_lineage);
@@ -112,8 +112,8 @@ TEST_F(HiveCommit, R212SwapReplacesInputsAndRetiresThem) {
   const ManifestSnapshot next = HiveCommitter(store_).Swap(Scope(), Request(base)).value();
   EXPECT_EQ(next.manifest.generation, 2u);
   EXPECT_THAT(next.manifest.files, ElementsAre("c.parquet", "out.parquet"));
-  EXPECT_THAT(next.manifest.retired, ElementsAre(Retired("a.parquet", kSuperseded),
-                                                 Retired("b.parquet", kSuperseded)));
+  EXPECT_THAT(next.manifest.retired,
+              ElementsAre(Retired("a.parquet", kSuperseded), Retired("b.parquet", kSuperseded)));
   EXPECT_EQ(next.manifest.job_id, "job-1");
   EXPECT_EQ(Current().manifest, next.manifest);
   EXPECT_EQ(Current().version, next.version);
@@ -156,9 +156,8 @@ TEST_F(HiveCommit, R220SwapRefusesWhatDoesNotConserveRows) {
   refused(Code::kInternal, "given twice", [](SwapRequest& r) { r.inputs[1] = r.inputs[0]; });
   refused(Code::kInternal, "input x.parquet is not live",
           [](SwapRequest& r) { r.inputs[1] = "x.parquet"; });
-  refused(Code::kInternal, "output a.parquet is live", [](SwapRequest& r) {
-    r.outputs[0].name = "a.parquet";
-  });
+  refused(Code::kInternal, "output a.parquet is live",
+          [](SwapRequest& r) { r.outputs[0].name = "a.parquet"; });
   refused(Code::kInternal, "not a valid file name",
           [](SwapRequest& r) { r.outputs[0].name = "../out.parquet"; });
   refused(Code::kInternal, "given twice",
@@ -171,8 +170,7 @@ TEST_F(HiveCommit, R220SwapRefusesWhatDoesNotConserveRows) {
   refused(Code::kLimit, "generation counter", [](SwapRequest& r) {
     r.planned.manifest.generation = std::numeric_limits<uint64_t>::max();
   });
-  refused(Code::kCorrupt, "has 4 bytes, not the 5",
-          [](SwapRequest& r) { r.outputs[0].size = 5; });
+  refused(Code::kCorrupt, "has 4 bytes, not the 5", [](SwapRequest& r) { r.outputs[0].size = 5; });
 }
 
 TEST_F(HiveCommit, R313VanishedFilesAreDamageUnlessTheManifestMoved) {
@@ -265,8 +263,9 @@ TEST_F(HiveCommit, GoneRecordsAreDroppedOnlyIfTheFileIsGone) {
   ASSERT_TRUE(store_.Remove(kPrefix + "a.parquet"));
   // b.parquet is still there, whatever the listing said; c.parquet is live.
   const ManifestSnapshot next =
-      committer.Adopt(Scope("job-2", {"a.parquet", "b.parquet", "c.parquet", "never.parquet"}),
-                      swapped, {}, {})
+      committer
+          .Adopt(Scope("job-2", {"a.parquet", "b.parquet", "c.parquet", "never.parquet"}), swapped,
+                 {}, {})
           .value();
   EXPECT_THAT(next.manifest.retired, ElementsAre(Retired("b.parquet", kSuperseded)));
   EXPECT_THAT(next.manifest.files, ElementsAre("c.parquet", "out.parquet"));
@@ -276,7 +275,8 @@ TEST_F(HiveCommit, GoneRecordsAreDroppedOnlyIfTheFileIsGone) {
     return {};
   });
   ASSERT_TRUE(store_.Remove(kPrefix + "b.parquet"));
-  EXPECT_THAT(HiveCommitter(blind).Adopt(Scope("job-3", {"b.parquet"}), next, {}, {})
+  EXPECT_THAT(HiveCommitter(blind)
+                  .Adopt(Scope("job-3", {"b.parquet"}), next, {}, {})
                   .value()
                   .manifest.retired,
               ElementsAre(Retired("b.parquet", kSuperseded)));
@@ -287,7 +287,7 @@ TEST_F(HiveCommit, GoneRecordsAreDroppedOnlyIfTheFileIsGone) {
 class HiveCommitOutcome : public HiveCommit {
  protected:
   struct Fault {
-    bool applied = false;                  // The write happens all the same.
+    bool applied = false;  // The write happens all the same.
     Code code = Code::kUnknownOutcome;
     std::function<void()> meanwhile = {};  // What happens before the caller looks.
     bool blind = false;                    // Looking fails too.
@@ -319,9 +319,8 @@ class HiveCommitOutcome : public HiveCommit {
 TEST_F(HiveCommitOutcome, H5AppliedAndSeenIsSuccess) {
   for (const Code code : {Code::kUnknownOutcome, Code::kTransient, Code::kConflict}) {
     const ManifestSnapshot base = store_.Stat(kKey) ? Current() : Prepare();
-    const auto next =
-        With({.applied = true, .code = code},
-             [&](HiveCommitter& c) { return c.Adopt(Scope(), base, {}, {}); });
+    const auto next = With({.applied = true, .code = code},
+                           [&](HiveCommitter& c) { return c.Adopt(Scope(), base, {}, {}); });
     ASSERT_TRUE(next) << next.error().ToString();
     EXPECT_EQ(next->manifest.generation, base.manifest.generation + 1);
     EXPECT_EQ(next->version, Current().version);
@@ -414,9 +413,7 @@ TEST_F(HiveCommitOutcome, WithoutOutputsOurRetiredInputsAreTheProof) {
   manifest.generation = 9;
   Overwrite(manifest);
   request.planned = Current();
-  const auto other = [&] {
-    ASSERT_TRUE(HiveCommitter(store_).Swap(Scope("job-9"), request));
-  };
+  const auto other = [&] { ASSERT_TRUE(HiveCommitter(store_).Swap(Scope("job-9"), request)); };
   ExpectFails(SwapWith(request, {.meanwhile = other}), Code::kConflict, "generation 10");
 }
 

@@ -59,11 +59,11 @@ struct HiveSettings {
 
 enum class Outcome {
   kCommitted,
-  kPlanned,    // Dry run: would be rewritten.
-  kSkipped,    // The plan's verdict says why.
-  kAdopted,    // Nothing to rewrite, but late files became visible.
-  kLostRace,   // Another compactor published first: nothing of ours is visible (R310).
-  kFailed,     // `error`; the partition is as it was, unless it says otherwise.
+  kPlanned,   // Dry run: would be rewritten.
+  kSkipped,   // The plan's verdict says why.
+  kAdopted,   // Nothing to rewrite, but late files became visible.
+  kLostRace,  // Another compactor published first: nothing of ours is visible (R310).
+  kFailed,    // `error`; the partition is as it was, unless it says otherwise.
   kCancelled,
 };
 std::string_view OutcomeName(Outcome outcome);
@@ -89,8 +89,8 @@ struct GcReport {
     int64_t size = 0;
     std::string reason;
   };
-  std::vector<Item> removed;     // Dry run: would be removed.
-  std::vector<Item> kept;        // Young or ambiguous, with the reason.
+  std::vector<Item> removed;  // Dry run: would be removed.
+  std::vector<Item> kept;     // Young or ambiguous, with the reason.
   std::vector<Error> errors;
 };
 

@@ -180,7 +180,7 @@ TEST(HiveSweep, T22_TakesOverAForeignManifest) {
   const auto report = world.Sweep();
   ASSERT_EQ(Of(report, kSealed).outcome, Outcome::kCommitted);
   const HiveManifest manifest = world.Manifest(kSealed);
-  EXPECT_EQ(manifest.generation, 9U);  // Take-over, then swap.
+  EXPECT_EQ(manifest.generation, 9U);                   // Take-over, then swap.
   EXPECT_THAT(manifest.extra_json, HasSubstr("team"));  // R218
   EXPECT_EQ(world.LiveRows(kSealed), kFiveRows);
   ASSERT_FALSE(manifest.retired.empty());
@@ -372,7 +372,7 @@ TEST(HiveSweep, DryRunWritesNothing) {
   JobWorld world;
   world.WriteFive(kSealed);
   ASSERT_TRUE(world.Sweep().has_value());
-  world.Write(kSealed, "late", {"r6"});                               // To adopt.
+  world.Write(kSealed, "late", {"r6"});                                // To adopt.
   ASSERT_TRUE(world.store.PutNew(kSealed + "y.tmp", "").has_value());  // To collect.
   world.clock.Advance(std::chrono::hours(5));
   const std::vector<std::string> keys = world.store.Keys();
@@ -506,9 +506,9 @@ TEST(HiveSweep, StopsOnRequest) {
 TEST(HiveSweep, R315_WarnsOfASlowClock) {
   JobWorld world;
   world.WriteFive(kOpen);
-  ASSERT_TRUE(world.store
-                  .SetModified(kOpen + "f1.parquet", world.clock.Now() + std::chrono::hours(2))
-                  .has_value());
+  ASSERT_TRUE(
+      world.store.SetModified(kOpen + "f1.parquet", world.clock.Now() + std::chrono::hours(2))
+          .has_value());
   EXPECT_EQ(Of(world.Sweep(), kOpen).outcome, Outcome::kCommitted);
   EXPECT_THAT(world.progress.lines, ElementsAre(HasSubstr("ahead of this machine's clock")));
 }

@@ -99,8 +99,8 @@ void PlaceMarked(const rewrite::OutputMark& mark, const std::string& key, Loaded
   file.state = FileState::kAmbiguous;
   if (loaded.trouble) return;
   loaded.trouble = Error{Code::kCorrupt,
-                         "this file is the output of a compaction of " + mark.partition +
-                             " (job " + mark.job_id + "); it was moved or copied here",
+                         "this file is the output of a compaction of " + mark.partition + " (job " +
+                             mark.job_id + "); it was moved or copied here",
                          key, "move it away; its rows belong to the other partition"};
 }
 
@@ -119,13 +119,14 @@ Result<Look> InspectUnlisted(const HiveServices& services, const plan::HiveOptio
   if (facts.error().code != Code::kCorrupt) return Fail(std::move(facts.error()).In(key));
   file.state = FileState::kUnreadable;
   if (services.clock.Now() - file.modified <= options.gc_grace) {
-    loaded.notes.push_back(file.name + " cannot be read yet, and is left alone: " +
-                           facts.error().message);
+    loaded.notes.push_back(file.name +
+                           " cannot be read yet, and is left alone: " + facts.error().message);
   } else if (!loaded.trouble) {
     loaded.trouble = std::move(facts.error())
                          .In(key)
-                         .Hint("no manifest lists this file and it is no readable Parquet: repair "
-                               "or remove it by hand; lithify never does");
+                         .Hint(
+                             "no manifest lists this file and it is no readable Parquet: repair "
+                             "or remove it by hand; lithify never does");
   }
   return Look::kKeep;
 }

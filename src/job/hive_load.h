@@ -23,9 +23,7 @@ struct LoadedPartition {
   std::optional<Error> trouble;
   std::vector<std::string> notes;
 
-  uint64_t generation() const {
-    return state.manifest ? state.manifest->manifest.generation : 0;
-  }
+  uint64_t generation() const { return state.manifest ? state.manifest->manifest.generation : 0; }
   std::vector<std::string> Names(FileState wanted) const;
 };
 

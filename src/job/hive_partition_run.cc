@@ -175,9 +175,7 @@ rewrite::GroupRequest PartitionRun::MakeRequest() {
   request.verify = settings_.verify;
   request.threads = share_.threads;
   request.memory_bytes = share_.memory_bytes;
-  request.new_name = [this] {
-    return MakeUuidV7(services_.clock, services_.random) + ".parquet";
-  };
+  request.new_name = [this] { return MakeUuidV7(services_.clock, services_.random) + ".parquet"; };
   request.before_publish = [this] { return BeforePublish(); };
   request.on_progress = [this](int64_t bytes) { services_.progress.AddBytes(bytes); };
   return request;

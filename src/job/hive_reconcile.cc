@@ -38,8 +38,8 @@ struct Trail {
 
 struct History {
   std::map<Attempt, Trail> trails;
-  std::set<std::string> emitted;                           // Keys of event files.
-  std::set<std::string> consumed;                          // Keys that were inputs of an attempt.
+  std::set<std::string> emitted;   // Keys of event files.
+  std::set<std::string> consumed;  // Keys that were inputs of an attempt.
   std::map<std::pair<std::string, uint64_t>, std::string> committed_by;  // -> job id.
 };
 
@@ -104,8 +104,7 @@ class Reconciler {
   void Decide(const History& history, const AuditEvent& intent, Trail& trail) {
     auto finding = Find(history, intent);
     if (!finding) {
-      report_.errors.push_back(
-          std::move(finding.error()).In("outcome of job " + intent.job_id));
+      report_.errors.push_back(std::move(finding.error()).In("outcome of job " + intent.job_id));
       return;
     }
     if (finding->fate == Fate::kWait) return;
@@ -134,8 +133,7 @@ class Reconciler {
   }
 
   Result<Finding> Find(const History& history, const AuditEvent& intent) {
-    LITHIFY_TRY_ASSIGN(const auto snapshot,
-                       table::ReadManifest(services_.store, intent.partition));
+    LITHIFY_TRY_ASSIGN(const auto snapshot, table::ReadManifest(services_.store, intent.partition));
     if (!snapshot) {
       return Finding{Fate::kUnknown, "manifest.json is gone, although the attempt built on one"};
     }

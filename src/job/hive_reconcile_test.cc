@@ -165,10 +165,10 @@ TEST(HiveReconcile, AnOvertakenCommitIsFoundByItsOutputs) {
   }
   bare.retired.clear();
   bare.generation = 5;
-  ASSERT_TRUE(world.store
-                  .PutIf(kSealed + "manifest.json", *table::SerializeManifest(bare),
-                         (*snapshot)->version)
-                  .has_value());
+  ASSERT_TRUE(
+      world.store
+          .PutIf(kSealed + "manifest.json", *table::SerializeManifest(bare), (*snapshot)->version)
+          .has_value());
   EXPECT_EQ(world.Sweep()->reconciled, 1);
   EXPECT_EQ(world.Phases().back(), "committed 2");
 }
@@ -179,10 +179,10 @@ TEST(HiveReconcile, SaysOnceThatAnOutcomeCannotBeTold) {
   DieAtTheSwap(world, false);
   KeepIntents(world);
   const auto snapshot = table::ReadManifest(world.store, kSealed);
-  ASSERT_TRUE(world.store
-                  .PutIf(kSealed + "manifest.json", R"({"generation":9,"files":[]})",
-                         (*snapshot)->version)
-                  .has_value());
+  ASSERT_TRUE(
+      world.store
+          .PutIf(kSealed + "manifest.json", R"({"generation":9,"files":[]})", (*snapshot)->version)
+          .has_value());
   EXPECT_EQ(world.Sweep()->reconciled, 0);
   EXPECT_EQ(world.Phases()[1], "unknown 2");
   ASSERT_FALSE(world.progress.lines.empty());

@@ -82,8 +82,8 @@ Result<HivePartitionState> HiveJob::LiveFiles(const std::string& key_prefix) {
     }
     LITHIFY_TRY_ASSIGN(LoadedPartition loaded, LoadPartition(services_, settings_.options, *id));
     if (loaded.state.files.empty() && !loaded.state.manifest) {
-      return Fail(Code::kNotFound, "there is no such partition", services_.store.Describe() + "/" +
-                                                                     prefix);
+      return Fail(Code::kNotFound, "there is no such partition",
+                  services_.store.Describe() + "/" + prefix);
     }
     return std::move(loaded.state);
   }

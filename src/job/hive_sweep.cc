@@ -89,9 +89,8 @@ Result<SweepReport> HiveJob::Sweep(
 
   const std::vector<PartitionId>& ids = found->partitions;
   services_.progress.AddTotal(0, static_cast<int64_t>(ids.size()));
-  const int at_once =
-      std::clamp(std::min(settings_.partitions_at_once, settings_.threads), 1,
-                 static_cast<int>(std::clamp<size_t>(ids.size(), 1, 4096)));
+  const int at_once = std::clamp(std::min(settings_.partitions_at_once, settings_.threads), 1,
+                                 static_cast<int>(std::clamp<size_t>(ids.size(), 1, 4096)));
   const RunShare share{.threads = settings_.threads / at_once,
                        .memory_bytes = std::max<int64_t>(1, settings_.memory_bytes / at_once)};
   report.partitions.resize(ids.size());

@@ -45,8 +45,7 @@ TEST(DrawBar, NothingKnownYet) {
 }
 
 TEST(DrawBar, WithoutBytesPartitionsAreTheMeasure) {
-  EXPECT_EQ(DrawBar("gc", 0, 0, 1, 4, seconds(1), 32, false),
-            "gc  25% [#     ]  1/4 partitions");
+  EXPECT_EQ(DrawBar("gc", 0, 0, 1, 4, seconds(1), 32, false), "gc  25% [#     ]  1/4 partitions");
 }
 
 TEST(DrawBar, AllDoneHasNoTimeLeft) {

@@ -59,9 +59,8 @@ std::optional<std::pair<Verdict, std::string>> CheckTime(const PartitionId& id,
   if (options.retention > Duration::zero() && id.end) {
     const Time removed_at = *id.end + options.retention;
     if (removed_at - now < kExpiryMargin) {
-      return std::pair(Verdict::kExpiring,
-                       "retention removes it at " + FormatTime(removed_at) +
-                           ", less than 24 h away: not worth moving");
+      return std::pair(Verdict::kExpiring, "retention removes it at " + FormatTime(removed_at) +
+                                               ", less than 24 h away: not worth moving");
     }
   }
   return std::nullopt;
@@ -129,8 +128,10 @@ std::string TriggerSentence(const PartitionPlan& plan, const HiveOptions& option
   }
   if (plan.small_files > 0) {
     text += (many ? " and " : "") + std::to_string(plan.small_files) +
-            (many ? "" : plan.small_files == 1 ? " live file" : " live files") + " below " +
-            FormatBytes(options.small_file_bytes);
+            (many                    ? ""
+             : plan.small_files == 1 ? " live file"
+                                     : " live files") +
+            " below " + FormatBytes(options.small_file_bytes);
   }
   return text;
 }
@@ -141,8 +142,8 @@ std::string IrreducibleReason(const Choice& choice, const HiveOptions& options) 
            std::to_string(options.min_files) + " are below " + FormatBytes(options.file_bytes_min);
   }
   if (choice.inputs.size() == 1) {
-    return "but there is no other file to merge its " + FormatBytes(choice.bytes) +
-           " with up to " + FormatBytes(options.file_bytes_max);
+    return "but there is no other file to merge its " + FormatBytes(choice.bytes) + " with up to " +
+           FormatBytes(options.file_bytes_max);
   }
   return "but " + Files(choice.inputs.size()) + " (" + FormatBytes(choice.bytes) +
          ") would become " + std::to_string(choice.outputs) + " again at " +
@@ -210,26 +211,21 @@ class GcPlanner {
   std::pair<GcAction, std::string> Decide(const HiveFile& file) const {
     if (live_.contains(file.name)) return {GcAction::kKeep, "live"};
     switch (file.state) {
-      case FileState::kTemporary:
-        return IfOld(file, GcAction::kRemove, "temporary file");
-      case FileState::kRetired:
-        return DecideRetired(file);
+      case FileState::kTemporary: return IfOld(file, GcAction::kRemove, "temporary file");
+      case FileState::kRetired: return DecideRetired(file);
       case FileState::kOwnOrphan:
         if (!has_manifest_) {
           return {GcAction::kKeep, "output of an attempt, but without a manifest readers count it"};
         }
         return IfOld(file, GcAction::kFenceRemove, "output of an attempt that did not commit");
-      case FileState::kLive:
-        return {GcAction::kKeep, "live"};
-      case FileState::kLate:
-        return {GcAction::kKeep, "late data, to be adopted"};
+      case FileState::kLive: return {GcAction::kKeep, "live"};
+      case FileState::kLate: return {GcAction::kKeep, "late data, to be adopted"};
       case FileState::kAmbiguous:
         return {GcAction::kKeep,
                 "not in the manifest that another writer left: late or dead, nobody can tell"};
       case FileState::kUnreadable:
         return {GcAction::kKeep, "not in the manifest and its footer cannot be read"};
-      case FileState::kOther:
-        return {GcAction::kKeep, "not a file of lithify's"};
+      case FileState::kOther: return {GcAction::kKeep, "not a file of lithify's"};
     }
     return {GcAction::kKeep, "unknown state"};
   }
@@ -358,8 +354,7 @@ void ClassifyFiles(HivePartitionState& state, Time manifest_modified) {
       file.state = record->second == RetiredFile::Reason::kForeign ? FileState::kAmbiguous
                                                                    : FileState::kRetired;
     } else {
-      file.state =
-          ClassifyUnlisted(file, state.manifest->manifest.has_lineage, manifest_modified);
+      file.state = ClassifyUnlisted(file, state.manifest->manifest.has_lineage, manifest_modified);
     }
   }
 }

@@ -17,10 +17,10 @@ namespace lithify::plan {
 // Ranges are enforced by config (R048); the defaults are R202, R203, R230, Q5.
 struct HiveOptions {
   Duration grace = std::chrono::minutes(15);
-  int min_files = 4;                                 // More live files than this: candidate.
-  int64_t small_file_bytes = 128 * kMiB;             // Any live file below this: candidate.
+  int min_files = 4;                      // More live files than this: candidate.
+  int64_t small_file_bytes = 128 * kMiB;  // Any live file below this: candidate.
   int64_t target_file_bytes = 512 * kMiB;
-  int64_t file_bytes_min = 256 * kMiB;               // The band that outputs should fall in.
+  int64_t file_bytes_min = 256 * kMiB;  // The band that outputs should fall in.
   int64_t file_bytes_max = 2 * kGiB;
   Duration gc_grace = std::chrono::hours(1);
   // Data that retention removes within a day is not worth moving (H9). Zero: no retention.

@@ -157,46 +157,103 @@ TEST_P(HivePlanChoice, IsAsTheTableSays) {
 INSTANTIATE_TEST_SUITE_P(
     Tables, HivePlanChoice,
     testing::Values(
-        Case{"R203 four at the threshold", {128, 128, 128, 128}, Verdict::kNothingToGain, {}, 0,
+        Case{"R203 four at the threshold",
+             {128, 128, 128, 128},
+             Verdict::kNothingToGain,
+             {},
+             0,
              "4 live files, not more than 4, and none below 128.0 MiB"},
-        Case{"R206 one large file", {600}, Verdict::kNothingToGain, {}, 0,
+        Case{"R206 one large file",
+             {600},
+             Verdict::kNothingToGain,
+             {},
+             0,
              "1 live file, not more than 4, and none below 128.0 MiB"},
-        Case{"R203 five at the threshold", {128, 128, 128, 128, 128}, Verdict::kCandidate,
-             {0, 1, 2, 3, 4}, 2, "5 live files > 4: 5 files (640.0 MiB) become 2"},
-        Case{"R203 one below, with its partner", {127, 128, 128, 128}, Verdict::kCandidate, {0, 1},
-             1, "1 live file below 128.0 MiB: 2 files (255.0 MiB) become 1"},
-        Case{"T19 one small file alone", {1}, Verdict::kIrreducible, {}, 0,
+        Case{"R203 five at the threshold",
+             {128, 128, 128, 128, 128},
+             Verdict::kCandidate,
+             {0, 1, 2, 3, 4},
+             2,
+             "5 live files > 4: 5 files (640.0 MiB) become 2"},
+        Case{"R203 one below, with its partner",
+             {127, 128, 128, 128},
+             Verdict::kCandidate,
+             {0, 1},
+             1,
+             "1 live file below 128.0 MiB: 2 files (255.0 MiB) become 1"},
+        Case{"T19 one small file alone",
+             {1},
+             Verdict::kIrreducible,
+             {},
+             0,
              "1 live file below 128.0 MiB, but there is no other file to merge its 1.0 MiB with up "
              "to 2.0 GiB"},
-        Case{"T19 one small and one that is full", {1, 600}, Verdict::kIrreducible, {}, 0,
+        Case{"T19 one small and one that is full",
+             {1, 600},
+             Verdict::kIrreducible,
+             {},
+             0,
              "1 live file below 128.0 MiB, but 2 files (601.0 MiB) would become 2 again at 512.0 "
              "MiB each"},
-        Case{"T19 one small and one exactly fitting", {1, 511}, Verdict::kCandidate, {0, 1}, 1,
+        Case{"T19 one small and one exactly fitting",
+             {1, 511},
+             Verdict::kCandidate,
+             {0, 1},
+             1,
              "1 live file below 128.0 MiB: 2 files (512.0 MiB) become 1"},
-        Case{"T19 no room up to the maximum", {1, 2048}, Verdict::kIrreducible, {}, 0,
+        Case{"T19 no room up to the maximum",
+             {1, 2048},
+             Verdict::kIrreducible,
+             {},
+             0,
              "1 live file below 128.0 MiB, but there is no other file to merge its 1.0 MiB with up "
              "to 2.0 GiB"},
-        Case{"T19 five in the band", {256, 300, 256, 400, 2000}, Verdict::kIrreducible, {}, 0,
+        Case{"T19 five in the band",
+             {256, 300, 256, 400, 2000},
+             Verdict::kIrreducible,
+             {},
+             0,
              "5 live files > 4, but none is below 128.0 MiB and not more than 4 are below 256.0 "
              "MiB"},
-        Case{"two small ones leave the others", {1, 300, 1, 700}, Verdict::kCandidate, {0, 1, 2}, 1,
+        Case{"two small ones leave the others",
+             {1, 300, 1, 700},
+             Verdict::kCandidate,
+             {0, 1, 2},
+             1,
              "2 live files below 128.0 MiB: 3 files (302.0 MiB) become 1"},
-        Case{"two small ones and nothing to join", {1, 512, 1, 700}, Verdict::kCandidate, {0, 2}, 1,
+        Case{"two small ones and nothing to join",
+             {1, 512, 1, 700},
+             Verdict::kCandidate,
+             {0, 2},
+             1,
              "2 live files below 128.0 MiB: 2 files (2.0 MiB) become 1"},
-        Case{"the smallest partner", {1, 300, 200, 250}, Verdict::kCandidate, {0, 2}, 1,
+        Case{"the smallest partner",
+             {1, 300, 200, 250},
+             Verdict::kCandidate,
+             {0, 2},
+             1,
              "1 live file below 128.0 MiB: 2 files (201.0 MiB) become 1"},
-        Case{"many below the band take the middle too", {1, 255, 1, 255, 256, 255},
-             Verdict::kCandidate, {0, 1, 2, 3, 5}, 2,
+        Case{"many below the band take the middle too",
+             {1, 255, 1, 255, 256, 255},
+             Verdict::kCandidate,
+             {0, 1, 2, 3, 5},
+             2,
              "6 live files > 4 and 2 below 128.0 MiB: 5 files (767.0 MiB) become 2"},
-        Case{"few below the band leave the middle", {1, 255, 1, 256, 256, 255},
-             Verdict::kCandidate, {0, 1, 2}, 1,
+        Case{"few below the band leave the middle",
+             {1, 255, 1, 256, 256, 255},
+             Verdict::kCandidate,
+             {0, 1, 2},
+             1,
              "6 live files > 4 and 2 below 128.0 MiB: 3 files (257.0 MiB) become 1"},
-        Case{"empty files count like any", {0, 0}, Verdict::kCandidate, {0, 1}, 1,
+        Case{"empty files count like any",
+             {0, 0},
+             Verdict::kCandidate,
+             {0, 1},
+             1,
              "2 live files below 128.0 MiB: 2 files (0 B) become 1"}));
 
 TEST(HivePlan, ReasonCarriesTheNumbers) {
-  const PartitionPlan plan =
-      PlanPartition(Partition(std::vector<int64_t>(37, 88'000)), {}, kLater);
+  const PartitionPlan plan = PlanPartition(Partition(std::vector<int64_t>(37, 88'000)), {}, kLater);
   EXPECT_EQ(plan.reason, "37 live files > 4 and 37 below 128.0 MiB: 37 files (3.1 MiB) become 1");
   EXPECT_EQ(plan.small_files, 37);
   EXPECT_EQ(plan.live_bytes, 37 * 88'000);
@@ -356,8 +413,7 @@ TEST(HivePlanFixedPoint, T19ConvergesUnderAnyOptions) {
 
 const Time kPublished = At("2026-11-29T09:00:00Z");
 
-FileState StateOf(const std::string& name, Time modified,
-                  std::optional<HiveManifest> manifest) {
+FileState StateOf(const std::string& name, Time modified, std::optional<HiveManifest> manifest) {
   HivePartitionState state;
   if (manifest) state.manifest = ManifestSnapshot{*std::move(manifest), "v"};
   state.files.push_back(File(name, modified));
@@ -450,7 +506,7 @@ TEST(HiveGc, H2TemporariesLiveThroughTheGrace) {
   EXPECT_EQ(action(kAtGrace + kMicro), GcAction::kKeepYoung);
   EXPECT_EQ(action(kLater), GcAction::kKeepYoung);
   EXPECT_EQ(action(kLater + std::chrono::days(400)), GcAction::kKeepYoung);  // In the future.
-  EXPECT_EQ(action(Time{}), GcAction::kKeep);                               // Unknown.
+  EXPECT_EQ(action(Time{}), GcAction::kKeep);                                // Unknown.
   EXPECT_EQ(Decide(File("x.parquet.tmp", kAtGrace, FileState::kTemporary)).reason,
             "temporary file, modified at 2026-11-29T23:00:00.000000Z, past the grace of 1 h 00 "
             "min");

@@ -39,8 +39,7 @@ class FaultyStore final : public Store {
   Result<std::unique_ptr<Reader>> Open(const std::string& key) override;
   Result<std::vector<ObjectInfo>> List(const std::string& prefix) override;
   Status PutNew(const std::string& key, std::string_view bytes) override;
-  Status PutIf(const std::string& key, std::string_view bytes,
-               const std::string& version) override;
+  Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override;
   Status Remove(const std::string& key) override;
   std::string Describe() const override { return store_.Describe(); }

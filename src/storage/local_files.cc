@@ -61,7 +61,7 @@ std::unexpected<Error> Refused(const std::string& where, std::string_view what) 
 
 // What `name` is, once opening it as a directory has failed.
 std::unexpected<Error> NoDirectory(int parent, const std::string& name, const std::string& where) {
-  struct stat info {};
+  struct stat info{};
   if (fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode)) {
     return Refused(where, "a symbolic link");
   }
@@ -159,12 +159,12 @@ Result<DirectoryLock> DirectoryLock::Acquire(const Directory& directory, Duratio
     const int err = errno;
     if (err == EINTR) continue;
     if (err != EWOULDBLOCK) {
-      return Fail(Code::kUnsupported,
-                  "the file system does not lock directories: " +
-                      std::generic_category().message(err),
-                  directory.path,
-                  "keep the tree on a local file system (ext4, xfs, btrfs, tmpfs); without the "
-                  "lock two writers could overwrite each other");
+      return Fail(
+          Code::kUnsupported,
+          "the file system does not lock directories: " + std::generic_category().message(err),
+          directory.path,
+          "keep the tree on a local file system (ext4, xfs, btrfs, tmpfs); without the "
+          "lock two writers could overwrite each other");
     }
     if (std::chrono::steady_clock::now() >= deadline) {
       return Fail(Code::kTransient, "another process holds the lock of this directory",
@@ -276,9 +276,9 @@ Status RenameTemporary(const Directory& directory, const std::string& temporary,
   const int err = errno;
   if (err == EEXIST && !replace) return Fail(Code::kConflict, "it exists already", where);
   if (err == EIO || err == ESTALE || err == ETIMEDOUT) {
-    return Fail(Code::kUnknownOutcome, "publishing failed half-way: " +
-                                           std::generic_category().message(err),
-                where, "look whether it is there before anything else");
+    return Fail(Code::kUnknownOutcome,
+                "publishing failed half-way: " + std::generic_category().message(err), where,
+                "look whether it is there before anything else");
   }
   if (err == ENOENT) {
     return Fail(Code::kTransient, "the temporary file was removed by somebody else", where,

@@ -31,8 +31,8 @@ class LocalReader final : public Reader {
   Result<int64_t> ReadAt(int64_t offset, std::span<std::byte> out) override {
     if (offset < 0) return Fail(Code::kInvalid, "negative offset", where_);
     if (offset >= size_) return 0;
-    out = out.first(static_cast<size_t>(
-        std::min<int64_t>(static_cast<int64_t>(out.size()), size_ - offset)));
+    out = out.first(
+        static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(out.size()), size_ - offset)));
     LITHIFY_TRY_ASSIGN(const int64_t got, ReadFully(fd_.get(), offset, out, where_));
     if (got < static_cast<int64_t>(out.size())) {
       return Fail(Code::kCorrupt,
@@ -130,9 +130,9 @@ class LocalWriter final : public Writer {
       const int fd = temporary_.fd.get();
       int rc = sync_file_range(fd, started_, kWindow, SYNC_FILE_RANGE_WRITE);
       if (rc == 0 && started_ >= kWindow) {
-        rc = sync_file_range(fd, started_ - kWindow, kWindow,
-                             SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-                                 SYNC_FILE_RANGE_WAIT_AFTER);
+        rc = sync_file_range(
+            fd, started_ - kWindow, kWindow,
+            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
       }
       if (rc != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) {
         return Fail(ErrnoError(errno, "write", place_.path()));
@@ -157,14 +157,14 @@ class LocalStore final : public Store {
 
   Result<ObjectInfo> Stat(const std::string& key) override {
     LITHIFY_TRY_ASSIGN(const Place place, Find(key, false));
-    struct stat info {};
+    struct stat info{};
     LITHIFY_TRY(StatRegular(place.directory, place.name, &info));
     return ObjectInfo{key, info.st_size, ModifiedTime(info)};
   }
 
   Result<Blob> Get(const std::string& key, int64_t max_bytes) override {
     LITHIFY_TRY_ASSIGN(const Place place, Find(key, false));
-    struct stat info {};
+    struct stat info{};
     LITHIFY_TRY_ASSIGN(const Fd fd, OpenRegular(place.directory, place.name, &info));
     if (info.st_size > max_bytes) {
       return Fail(Code::kLimit,
@@ -177,7 +177,7 @@ class LocalStore final : public Store {
 
   Result<std::unique_ptr<Reader>> Open(const std::string& key) override {
     LITHIFY_TRY_ASSIGN(const Place place, Find(key, false));
-    struct stat info {};
+    struct stat info{};
     LITHIFY_TRY_ASSIGN(Fd fd, OpenRegular(place.directory, place.name, &info));
     return std::make_unique<LocalReader>(std::move(fd), info.st_size, place.path());
   }
@@ -188,7 +188,7 @@ class LocalStore final : public Store {
     LITHIFY_TRY_ASSIGN(const Place place, Find(key, true));
     LITHIFY_TRY_ASSIGN(const DirectoryLock lock,
                        DirectoryLock::Acquire(place.directory, options_.lock_wait));
-    struct stat info {};
+    struct stat info{};
     if (fstatat(place.directory.fd.get(), place.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0) {
       return Fail(Code::kConflict, "it exists already", place.path());
     }
@@ -203,7 +203,7 @@ class LocalStore final : public Store {
     // Between the check and the rename nobody else may come: PutNew, PutIf and Remove all take it.
     LITHIFY_TRY_ASSIGN(const DirectoryLock lock,
                        DirectoryLock::Acquire(place.directory, options_.lock_wait));
-    struct stat info {};
+    struct stat info{};
     const auto fd = OpenRegular(place.directory, place.name, &info);
     if (!fd) return AbsentIsConflict(fd.error());
     const auto changed = [&] {
@@ -229,7 +229,7 @@ class LocalStore final : public Store {
     const auto lock = DirectoryLock::Acquire(place.directory, options_.lock_wait);
     // Without locks there is no PutIf that this could disturb.
     if (!lock && lock.error().code != Code::kUnsupported) return Fail(lock.error());
-    struct stat info {};
+    struct stat info{};
     LITHIFY_TRY(StatRegular(place.directory, place.name, &info));
     if (unlinkat(place.directory.fd.get(), place.name.c_str(), 0) != 0) {
       return Fail(ErrnoError(errno, "remove", place.path()));
@@ -271,8 +271,7 @@ class LocalStore final : public Store {
   Status Put(const Place& place, std::string_view bytes, bool replace) {
     LITHIFY_TRY_ASSIGN(Temporary temporary, MakeTemporary(place.directory, place.name));
     const std::string where = place.path();
-    Status done =
-        WriteFully(temporary.fd.get(), 0, std::as_bytes(std::span(bytes)), where);
+    Status done = WriteFully(temporary.fd.get(), 0, std::as_bytes(std::span(bytes)), where);
     if (done && options_.sync) done = SyncFile(temporary.fd.get(), where);
     if (done) done = RenameTemporary(place.directory, temporary.name, place.name, replace);
     if (!done) {
@@ -317,7 +316,7 @@ Result<std::vector<ObjectInfo>> LocalStore::List(const std::string& prefix) {
       out.push_back({prefix + name + "/", 0, {}});
       continue;
     }
-    struct stat info {};
+    struct stat info{};
     if (fstatat(fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
       if (errno == ENOENT) continue;  // Removed since readdir() saw it.
       return Fail(ErrnoError(errno, "stat", path + "/" + name));

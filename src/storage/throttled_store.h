@@ -57,8 +57,7 @@ class ThrottledStore final : public Store {
     return store_.List(prefix);
   }
   Status PutNew(const std::string& key, std::string_view bytes) override;
-  Status PutIf(const std::string& key, std::string_view bytes,
-               const std::string& version) override;
+  Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override;
   Status Remove(const std::string& key) override { return store_.Remove(key); }
   std::string Describe() const override { return store_.Describe(); }

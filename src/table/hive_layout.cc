@@ -86,8 +86,7 @@ Status CheckDate(const Bucket& bucket) {
 Status AddTimePart(const PartitionColumn& column, const std::string& value, Bucket& bucket) {
   switch (column.role) {
     case ColumnRole::kTenant:
-    case ColumnRole::kOther:
-      return {};
+    case ColumnRole::kOther: return {};
     case ColumnRole::kYear: {
       LITHIFY_TRY_ASSIGN(bucket.year, ReadPart(column.name, value, 4, 1, 9999));
       return {};
@@ -162,8 +161,7 @@ Status CheckTimeRole(const PartitionColumn& column, const std::set<ColumnRole>& 
   const auto has = [&](ColumnRole role) { return before.contains(role); };
   switch (column.role) {
     case ColumnRole::kTenant:
-    case ColumnRole::kOther:
-      return {};
+    case ColumnRole::kOther: return {};
     case ColumnRole::kYear:
       if (has(ColumnRole::kDate)) return Bad("a year beside a date", column.name);
       return {};
@@ -216,7 +214,12 @@ class Walk {
  public:
   Walk(storage::Store& store, const std::vector<SeriesLayout>& all, const SeriesLayout& layout,
        const PartitionFilter& filter, const CancelFlag& cancel, FoundPartitions& found)
-      : store_(store), all_(all), layout_(layout), filter_(filter), cancel_(cancel), found_(found),
+      : store_(store),
+        all_(all),
+        layout_(layout),
+        filter_(filter),
+        cancel_(cancel),
+        found_(found),
         wanted_(filter.partition) {
     if (!wanted_.empty() && !wanted_.ends_with('/')) wanted_ += '/';
   }
@@ -253,9 +256,9 @@ class Walk {
       Path next = path;
       if (const Status added = AddSegment(column, segment, next); !added) {
         const Error& error = added.error();
-        found_.skipped.push_back(
-            {child.key,
-             error.context.empty() ? error.message : error.context + ": " + error.message});
+        found_.skipped.push_back({child.key, error.context.empty()
+                                                 ? error.message
+                                                 : error.context + ": " + error.message});
         continue;
       }
       if (!Wanted(next, column)) continue;
@@ -438,9 +441,8 @@ Result<FoundPartitions> FindPartitions(storage::Store& store,
     // Without a time bucket: after those that have one.
     return std::tuple(!id.start.has_value(), id.start.value_or(Time{}), id.key_prefix);
   };
-  std::ranges::sort(found.partitions, [&](const PartitionId& a, const PartitionId& b) {
-    return rank(a) < rank(b);
-  });
+  std::ranges::sort(found.partitions,
+                    [&](const PartitionId& a, const PartitionId& b) { return rank(a) < rank(b); });
   return found;
 }
 

@@ -39,10 +39,10 @@ Result<PartitionId> MakePartition(const SeriesLayout& layout,
                                   const std::vector<std::string>& values);
 
 struct PartitionFilter {
-  std::string series;     // Empty: all.
+  std::string series;  // Empty: all.
   // Leading segments of the key below the root ("data/tenant_id=a/year=2026"); empty: all.
   std::string partition;
-  std::string tenant;     // Decoded; empty: all.
+  std::string tenant;         // Decoded; empty: all.
   std::optional<Time> since;  // Buckets that end after this, and partitions without a bucket.
 };
 

@@ -159,9 +159,12 @@ TEST(HivePartition, R199R205NonCanonicalAndImpossiblePathsAreRefused) {
                           "tenant_id=a/year=2026/month=01/day=01/hour=00/", "", "data", "/"}) {
     EXPECT_FALSE(ParsePartition(kData, key)) << key;
   }
-  for (const std::vector<std::string>& values : std::vector<std::vector<std::string>>{
-           {"a"}, {"", "2026", "01", "01", "00"}, {"a\xff", "2026", "01", "01", "00"},
-           {"a", "2026", "02", "30", "00"}, {"a", "2026", "1", "01", "00"}}) {
+  for (const std::vector<std::string>& values :
+       std::vector<std::vector<std::string>>{{"a"},
+                                             {"", "2026", "01", "01", "00"},
+                                             {"a\xff", "2026", "01", "01", "00"},
+                                             {"a", "2026", "02", "30", "00"},
+                                             {"a", "2026", "1", "01", "00"}}) {
     EXPECT_FALSE(MakePartition(kData, values));
   }
 }
@@ -254,10 +257,9 @@ TEST_F(HiveWalk, R205OldestFirstThenByKey) {
         "audit/tenant_id=a/year=2026/month=11/day=29/"s}) {
     Put(key + "x.parquet");
   }
-  EXPECT_THAT(FoundKeys(), ElementsAre(Key("z", "28", "23"),
-                                       "audit/tenant_id=a/year=2026/month=11/day=29/",
-                                       Key("a", "29", "07"), Key("b", "29", "07"),
-                                       Key("a", "29", "08")));
+  EXPECT_THAT(FoundKeys(),
+              ElementsAre(Key("z", "28", "23"), "audit/tenant_id=a/year=2026/month=11/day=29/",
+                          Key("a", "29", "07"), Key("b", "29", "07"), Key("a", "29", "08")));
   EXPECT_EQ(Find().series_found, 2);
   EXPECT_THAT(Find().skipped, IsEmpty());
 }
@@ -286,15 +288,14 @@ TEST_F(HiveWalk, R199SkipsAndNamesWhatIsNotCanonical) {
   EXPECT_THAT(FoundKeys(), ElementsAre(Key("a", "29", "07")));
   std::vector<std::string> skipped;
   for (const SkippedPath& path : found.skipped) skipped.push_back(path.key + ": " + path.reason);
-  EXPECT_THAT(
-      skipped,
-      UnorderedElementsAre(
-          "data/tenant=a/: 'tenant=a' is not tenant_id=…",
-          "data/tenant_id=%61/: tenant_id: needless escape at byte 0 of '%61'",
-          "data/tenant_id=a/year=2026/month=13/: month is 13, not from 1 to 12",
-          "data/tenant_id=a/year=2026/month=02/day=30/: there is no day 30 in that month",
-          "data/tenant_id=a/year=2026/month=11/day=29/hour=7/: hour is '7', not 2 digits",
-          "data/tenant_id=a/year=2026/month=11/_temporary/: '_temporary' is not day=…"));
+  EXPECT_THAT(skipped,
+              UnorderedElementsAre(
+                  "data/tenant=a/: 'tenant=a' is not tenant_id=…",
+                  "data/tenant_id=%61/: tenant_id: needless escape at byte 0 of '%61'",
+                  "data/tenant_id=a/year=2026/month=13/: month is 13, not from 1 to 12",
+                  "data/tenant_id=a/year=2026/month=02/day=30/: there is no day 30 in that month",
+                  "data/tenant_id=a/year=2026/month=11/day=29/hour=7/: hour is '7', not 2 digits",
+                  "data/tenant_id=a/year=2026/month=11/_temporary/: '_temporary' is not day=…"));
 }
 
 TEST_F(HiveWalk, FiltersPrune) {
@@ -348,10 +349,10 @@ TEST_F(HiveWalk, PrunedTreesAreNotListed) {
   filter.series = "data";
   filter.since = At("2026-11-29");
   ASSERT_TRUE(FindPartitions(watched, OuriosLayout(), filter, cancel_));
-  EXPECT_EQ(std::ranges::count_if(listed, [](const std::string& key) {
-              return key.find("day=28") != std::string::npos;
-            }),
-            0);
+  EXPECT_EQ(
+      std::ranges::count_if(
+          listed, [](const std::string& key) { return key.find("day=28") != std::string::npos; }),
+      0);
   EXPECT_THAT(listed, testing::Contains("data/tenant_id=b/year=2026/month=11/day=29/"));
 }
 

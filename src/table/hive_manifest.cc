@@ -358,9 +358,9 @@ Result<std::string> SerializeManifest(const HiveManifest& manifest) {
                 std::move(written.error().context));
   }
   if (static_cast<int64_t>(written->size()) > kManifestBytesMax) {
-    return Fail(Code::kLimit,
-                "the manifest would have " + FormatBytes(static_cast<int64_t>(written->size())) +
-                    ", more than " + FormatBytes(kManifestBytesMax));
+    return Fail(Code::kLimit, "the manifest would have " +
+                                  FormatBytes(static_cast<int64_t>(written->size())) +
+                                  ", more than " + FormatBytes(kManifestBytesMax));
   }
   return written;
 }

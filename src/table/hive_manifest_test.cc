@@ -217,8 +217,8 @@ TEST(HiveManifestHostile, DepthAndSizeAreBounded) {
   for (int i = 0; i < (1 << 22); ++i) huge += ",0";
   ExpectRefused({{WithFiles(huge + "]"), "more than 4194304 values"}});
   // 62 levels below the top object's member are still fine.
-  const std::string text = R"({"generation":1,"files":[],"x":)" + std::string(63, '[') +
-                           std::string(63, ']') + "}";
+  const std::string text =
+      R"({"generation":1,"files":[],"x":)" + std::string(63, '[') + std::string(63, ']') + "}";
   EXPECT_EQ(SerializeManifest(ParseManifest(text).value()).value(), text);
 }
 
@@ -255,10 +255,30 @@ TEST(HiveManifestText, R214ValidatesBeforeItWrites) {
 
 // Seeded mutations of valid texts: every outcome is an error or a manifest that round-trips.
 TEST(HiveManifestHostile, R217MutatedTextsNeverSlipThrough) {
-  const std::vector<std::string> pieces = {
-      "\"files\":[", "\"generation\":1,", "\"lithify\":{", "../", "\\u0000", "{", "}", "[", "]",
-      ",", "\"", "1e9", "-", "\xEF\xBB\xBF", "\0"s, "\xff", "null", ".parquet", "\"x\":{},", "\\",
-      " ", "\n", "0", "x"};
+  const std::vector<std::string> pieces = {"\"files\":[",
+                                           "\"generation\":1,",
+                                           "\"lithify\":{",
+                                           "../",
+                                           "\\u0000",
+                                           "{",
+                                           "}",
+                                           "[",
+                                           "]",
+                                           ",",
+                                           "\"",
+                                           "1e9",
+                                           "-",
+                                           "\xEF\xBB\xBF",
+                                           "\0"s,
+                                           "\xff",
+                                           "null",
+                                           ".parquet",
+                                           "\"x\":{},",
+                                           "\\",
+                                           " ",
+                                           "\n",
+                                           "0",
+                                           "x"};
   const std::vector<std::string> seeds = {
       std::string(kFullText), R"({"generation":1,"files":[]})",
       R"({"generation":1,"files":["a.parquet"],"x":{"y":[1,2.5,"z",null]}})"};

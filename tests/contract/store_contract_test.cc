@@ -90,9 +90,7 @@ std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(s
 
 class StoreContract : public testing::TestWithParam<std::string> {
  protected:
-  Code CodeOf(const Status& status) {
-    return status ? static_cast<Code>(-1) : status.error().code;
-  }
+  Code CodeOf(const Status& status) { return status ? static_cast<Code>(-1) : status.error().code; }
   template <typename T>
   Code CodeOf(const Result<T>& result) {
     return result ? static_cast<Code>(-1) : result.error().code;
@@ -153,8 +151,8 @@ TEST_P(StoreContract, BytesPassUnchanged) {
 }
 
 TEST_P(StoreContract, KeysAreOddButLegal) {
-  const KeyList keys = {".hidden",  "a=%2F..x/b", "sp ace/ü\n", "...", "_compaction.lock",
-                        "back\\sl/x", "x.parquet.tmp"};
+  const KeyList keys = {".hidden",          "a=%2F..x/b", "sp ace/ü\n",   "...",
+                        "_compaction.lock", "back\\sl/x", "x.parquet.tmp"};
   for (const auto& key : keys) {
     ASSERT_EQ(CodeOf(store().PutNew(key, key)), kOk) << key;
     EXPECT_EQ(Content(key), key);
@@ -392,9 +390,9 @@ class LocalStoreTest : public StoreContract {
 INSTANTIATE_TEST_SUITE_P(Local, LocalStoreTest, testing::Values("Local"));
 
 TEST_P(LocalStoreTest, OpeningTellsWhatIsWrongWithTheRoot) {
-  EXPECT_EQ(OpenLocalStore(Path("absent")).error().ToString(),
-            "not_found: " + Path("absent") +
-                ": no such directory (next: check the path, or create it)");
+  EXPECT_EQ(
+      OpenLocalStore(Path("absent")).error().ToString(),
+      "not_found: " + Path("absent") + ": no such directory (next: check the path, or create it)");
   ASSERT_EQ(CodeOf(store().PutNew("f", "x")), kOk);
   EXPECT_EQ(CodeOf(OpenLocalStore(Path("f"))), Code::kInvalid);
   EXPECT_EQ(OpenLocalStore(world_->dir->path() + "//").value()->Describe(), world_->dir->path());

@@ -167,21 +167,21 @@ mode_t ModeOf(int flags, va_list& args) {
 
 extern "C" {
 
-#define DEFINE_OPEN(name)                                  \
-  int name(const char* path, int flags, ...) {             \
-    va_list args;                                          \
-    va_start(args, flags);                                 \
-    const mode_t mode = ModeOf(flags, args);               \
-    va_end(args);                                          \
-    return OpenAt(#name, AT_FDCWD, path, flags, mode);     \
+#define DEFINE_OPEN(name)                              \
+  int name(const char* path, int flags, ...) {         \
+    va_list args;                                      \
+    va_start(args, flags);                             \
+    const mode_t mode = ModeOf(flags, args);           \
+    va_end(args);                                      \
+    return OpenAt(#name, AT_FDCWD, path, flags, mode); \
   }
-#define DEFINE_OPENAT(name)                                \
-  int name(int dir, const char* path, int flags, ...) {    \
-    va_list args;                                          \
-    va_start(args, flags);                                 \
-    const mode_t mode = ModeOf(flags, args);               \
-    va_end(args);                                          \
-    return OpenAt(#name, dir, path, flags, mode);          \
+#define DEFINE_OPENAT(name)                             \
+  int name(int dir, const char* path, int flags, ...) { \
+    va_list args;                                       \
+    va_start(args, flags);                              \
+    const mode_t mode = ModeOf(flags, args);            \
+    va_end(args);                                       \
+    return OpenAt(#name, dir, path, flags, mode);       \
   }
 DEFINE_OPEN(open)
 DEFINE_OPEN(open64)

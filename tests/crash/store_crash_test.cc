@@ -151,22 +151,22 @@ TEST_F(StoreCrash, AFailingCallIsReportedAndCleanedUp) {
   const std::vector<Case> cases = {
       {1, EROFS, Code::kDenied, {}},
       {1, ENOSPC, Code::kLimit, {}},
-      {2, EIO, Code::kTransient, {}},                      // fsync of a new directory's parent.
-      {5, ENOLCK, Code::kUnsupported, {}},                 // No locks on this file system.
-      {6, EDQUOT, Code::kLimit, {}},                       // PutNew: create,
-      {7, ENOSPC, Code::kLimit, {}},                       // write,
-      {8, EIO, Code::kTransient, {}},                      // fsync,
-      {9, EEXIST, Code::kConflict, {}},                    // name,
-      {9, EIO, Code::kUnknownOutcome, {"a/b/m.T.tmp"}},    // in doubt: the bytes stay,
-      {10, EIO, Code::kUnknownOutcome, {"a/b/m"}},         // directory.
-      {14, ENOSPC, Code::kLimit, {"a/b/m"}},               // PutIf: write,
-      {16, EROFS, Code::kDenied, {"a/b/m"}},               // name,
-      {17, EIO, Code::kUnknownOutcome, {"a/b/m"}},         // directory.
-      {20, ENOSPC, Code::kLimit, {"a/b/m"}},               // Writer: write,
-      {22, EIO, Code::kTransient, {"a/b/m"}},              // fsync,
-      {23, EEXIST, Code::kConflict, {"a/b/m"}},            // name,
+      {2, EIO, Code::kTransient, {}},                    // fsync of a new directory's parent.
+      {5, ENOLCK, Code::kUnsupported, {}},               // No locks on this file system.
+      {6, EDQUOT, Code::kLimit, {}},                     // PutNew: create,
+      {7, ENOSPC, Code::kLimit, {}},                     // write,
+      {8, EIO, Code::kTransient, {}},                    // fsync,
+      {9, EEXIST, Code::kConflict, {}},                  // name,
+      {9, EIO, Code::kUnknownOutcome, {"a/b/m.T.tmp"}},  // in doubt: the bytes stay,
+      {10, EIO, Code::kUnknownOutcome, {"a/b/m"}},       // directory.
+      {14, ENOSPC, Code::kLimit, {"a/b/m"}},             // PutIf: write,
+      {16, EROFS, Code::kDenied, {"a/b/m"}},             // name,
+      {17, EIO, Code::kUnknownOutcome, {"a/b/m"}},       // directory.
+      {20, ENOSPC, Code::kLimit, {"a/b/m"}},             // Writer: write,
+      {22, EIO, Code::kTransient, {"a/b/m"}},            // fsync,
+      {23, EEXIST, Code::kConflict, {"a/b/m"}},          // name,
       {24, EIO, Code::kUnknownOutcome, {"a/b/data", "a/b/m"}},  // directory.
-      {29, EPERM, Code::kDenied, {"a/b/data", "a/b/m"}},   // Remove.
+      {29, EPERM, Code::kDenied, {"a/b/data", "a/b/m"}},        // Remove.
   };
   for (const Case& c : cases) {
     SCOPED_TRACE("call " + std::to_string(c.n) + " errno " + std::to_string(c.error));

@@ -25,8 +25,7 @@ std::string EventRowOf(const std::string& prefix, uint64_t generation) {
 
 }  // namespace
 
-std::string EventRow(const std::string& tenant, const std::string& time_path,
-                     uint64_t generation) {
+std::string EventRow(const std::string& tenant, const std::string& time_path, uint64_t generation) {
   return "event|" + tenant + "|" + time_path + "|" + std::to_string(generation);
 }
 

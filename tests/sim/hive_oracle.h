@@ -43,7 +43,7 @@ class HiveOracle {
     HiveManifest manifest;
     std::set<std::string> visible;
     std::set<std::string> acknowledged;
-    std::map<uint64_t, std::string> swaps;  // Generation -> job.
+    std::map<uint64_t, std::string> swaps;   // Generation -> job.
     std::map<std::string, Time> superseded;  // File -> when the swap was applied.
   };
 

@@ -36,9 +36,8 @@ std::vector<SeriesLayout> MakeSeries() {
   SeriesLayout data;
   data.name = "data";
   data.prefix = "data";
-  data.columns = {{"tenant_id", ColumnRole::kTenant},
-                  {"date", ColumnRole::kDate},
-                  {"hour", ColumnRole::kHour}};
+  data.columns = {
+      {"tenant_id", ColumnRole::kTenant}, {"date", ColumnRole::kDate}, {"hour", ColumnRole::kHour}};
   SeriesLayout audit = data;
   audit.name = audit.prefix = "audit";
   audit.columns.pop_back();

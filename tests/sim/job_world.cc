@@ -12,9 +12,8 @@ JobWorld::JobWorld()
       audit(observe::OpenMemoryAuditLog()) {
   SeriesLayout data;
   data.name = data.prefix = "data";
-  data.columns = {{"tenant_id", ColumnRole::kTenant},
-                  {"date", ColumnRole::kDate},
-                  {"hour", ColumnRole::kHour}};
+  data.columns = {
+      {"tenant_id", ColumnRole::kTenant}, {"date", ColumnRole::kDate}, {"hour", ColumnRole::kHour}};
   SeriesLayout audit_series = data;
   audit_series.name = audit_series.prefix = "audit";
   audit_series.columns.pop_back();
@@ -45,8 +44,7 @@ void JobWorld::WriteFive(const std::string& prefix) {
 
 job::HiveJob JobWorld::Job(storage::Store& seen) {
   runners_.push_back(std::make_unique<SimRunner>(seen));
-  const auto encode =
-      [](std::span<const rewrite::CompactionEvent> events) -> Result<std::string> {
+  const auto encode = [](std::span<const rewrite::CompactionEvent> events) -> Result<std::string> {
     SimFile file;
     for (const rewrite::CompactionEvent& event : events) {
       file.rows.push_back(event.tenant_id + "|" + event.partition + "|" +

@@ -17,18 +17,18 @@ std::optional<std::string> RunRereadSchedule() {
 
   // Loading ends with the look at the manifest's time; the roll-back comes right after it.
   bool rolled_back = false;
-  storage::FaultyStore seen(world.store, [&](std::string_view op, const std::string& key,
-                                             bool before) -> Status {
-    if (rolled_back || before || op != "Stat" || key != manifest_key) return {};
-    rolled_back = true;
-    const auto current = table::ReadManifest(world.store, prefix);
-    HiveManifest next = compacted;
-    next.generation = compacted.generation + 1;
-    next.files = {"f1.parquet", "f2.parquet", "f3.parquet", "f4.parquet", "f5.parquet"};
-    next.retired.clear();
-    LITHIFY_TRY_ASSIGN(const std::string text, table::SerializeManifest(next));
-    return world.store.PutIf(manifest_key, text, (*current)->version);
-  });
+  storage::FaultyStore seen(
+      world.store, [&](std::string_view op, const std::string& key, bool before) -> Status {
+        if (rolled_back || before || op != "Stat" || key != manifest_key) return {};
+        rolled_back = true;
+        const auto current = table::ReadManifest(world.store, prefix);
+        HiveManifest next = compacted;
+        next.generation = compacted.generation + 1;
+        next.files = {"f1.parquet", "f2.parquet", "f3.parquet", "f4.parquet", "f5.parquet"};
+        next.retired.clear();
+        LITHIFY_TRY_ASSIGN(const std::string text, table::SerializeManifest(next));
+        return world.store.PutIf(manifest_key, text, (*current)->version);
+      });
   auto job = world.Job(seen);
   if (const auto report = job.Collect({}, false, CancelFlag()); !report) {
     return report.error().ToString();

@@ -72,7 +72,7 @@ class Scheduler {
 
   Dice& dice_;
   SimClock& clock_;
-  uint64_t stickiness_;    // One step in so many hands the baton over.
+  uint64_t stickiness_;  // One step in so many hands the baton over.
   uint64_t freeze_one_in_;
   uint64_t jump_one_in_;
   std::vector<std::unique_ptr<Actor>> actors_;
