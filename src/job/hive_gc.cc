@@ -177,7 +177,7 @@ void DiscardOutputs(const HiveServices& services, const PartitionId& id,
     // Fenced by somebody: theirs to remove. Live: then it did commit, whatever we were told.
     const bool named = *snapshot && (IsLive((*snapshot)->manifest, name) ||
                                      FindRetired((*snapshot)->manifest, name) != nullptr);
-    if (guard::kReread && named) continue;
+    if (named && guard::kReread) continue;
     Status removed = services.store.Remove(id.key_prefix + name);
     if (removed || removed.error().code == Code::kNotFound) continue;
     notes.push_back(name + " is left to the garbage collection: " + removed.error().ToString());

@@ -139,7 +139,7 @@ struct VerifyTreeReport {
 class HiveJob {
  public:
   HiveJob(HiveServices services, HiveSettings settings)
-      : services_(services), settings_(std::move(settings)) {}
+      : services_(std::move(services)), settings_(std::move(settings)) {}
 
   // One pass over the tree: reconcile, collect garbage, adopt late files, compact candidates.
   // `dry_run` changes nothing at all. An error only if the tree itself cannot be listed or the

@@ -364,6 +364,17 @@ class Recoder {
     return {};
   }
 
+  // Files are cut between row groups, so each of the planned files needs one at least (H7).
+  int64_t RowGroupBytes(int outputs) const {
+    int64_t total = 0;
+    for (const auto& in : group_.inputs) {
+      for (int g = 0; g < in->footer->num_row_groups(); ++g) {
+        total += std::max<int64_t>(0, in->footer->RowGroup(g)->total_byte_size());
+      }
+    }
+    return std::min(request_.shape.row_group_bytes, std::max<int64_t>(1, total / outputs));
+  }
+
   Result<std::unique_ptr<Output>> OpenOutput() {
     const std::string name = request_.new_name();
     LITHIFY_TRY_ASSIGN(auto writer, store_.Create(request_.partition + name));
