@@ -14,7 +14,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/cancel.h"
@@ -42,6 +44,10 @@ auto GuardParquet(const std::string& where, Body&& body) -> decltype(body()) {
     return Fail(Code::kCorrupt, e.what(), where);
   } catch (const std::bad_alloc&) {
     return Fail(Code::kLimit, "out of memory", where, "raise --memory or lower --jobs");
+  } catch (const std::system_error& e) {
+    return Fail(Code::kTransient, e.what(), where, "lower --jobs, or raise the system's limits");
+  } catch (const std::length_error& e) {
+    return Fail(Code::kLimit, "a size that no memory holds", where, "the file may be damaged");
   } catch (const std::exception& e) {
     return Fail(Code::kCorrupt, e.what(), where);
   }
@@ -85,6 +91,7 @@ class BoundedPool {
   // Counts, and never refuses: for encoders, which do not survive a refusal (Arrow's dictionary
   // tables ignore it and crash). Their users call Check() after each batch.
   arrow::MemoryPool* soft() { return &counted_; }
+  int64_t bytes_max() const { return bytes_max_; }
   // kLimit once the two together are over the bound.
   Status Check();
   // True once the bound was met.

@@ -156,11 +156,7 @@ class TypedCopy final : public ColumnCopy {
   }
 
   // Number of the next row, within its file.
-  int64_t RowInFile() const {
-    int64_t row = chunk_rows_consumed_;
-    for (int g = 0; g < group_; ++g) row += inputs_[input_]->footer->RowGroup(g)->num_rows();
-    return row;
-  }
+  int64_t RowInFile() const { return closed_rows_ + chunk_rows_consumed_; }
 
   int EndGroup(const InputSource& in) const {
     return options_.last_group < 0 ? in.footer->num_row_groups() : options_.last_group + 1;
@@ -187,6 +183,7 @@ class TypedCopy final : public ColumnCopy {
         if (group_ == EndGroup(in)) {
           ++input_;
           group_ = options_.first_group;
+          closed_rows_ = 0;
           continue;
         }
         LITHIFY_TRY(OpenChunk(in));
@@ -211,6 +208,7 @@ class TypedCopy final : public ColumnCopy {
     chunk_open_ = false;
     column_.reset();
     row_group_.reset();
+    closed_rows_ += chunk_rows_;
     ++group_;
   }
 
@@ -278,6 +276,21 @@ class TypedCopy final : public ColumnCopy {
         continue;
       }
       chunk_levels_seen_ += levels;
+      // A damaged page may decode fewer values than its levels announce, and Arrow does not say
+      // so: the rest of the buffer would be values of another column or file.
+      const int16_t max = descr->max_definition_level();
+      const auto first = batch_.definition.begin();
+      const int64_t announced = max == 0 ? levels : std::count(first, first + levels, max);
+      if (values != announced) {
+        return Fail(Code::kCorrupt,
+                    "a page holds " + std::to_string(values) + " values where its levels say " +
+                        std::to_string(announced),
+                    "", "restore the file from its source");
+      }
+      if (src.must_be_null && announced > 0) {
+        return Fail(Code::kCorrupt, "the column is annotated as always null, and holds values", "",
+                    "rewrite the file with the type of the values");
+      }
       MapDefinition(src, levels, descr->max_definition_level() > 0);
       if (descr->max_repetition_level() == 0) {
         std::fill_n(batch_.repetition.begin(), levels, int16_t{0});
@@ -433,7 +446,9 @@ class TypedCopy final : public ColumnCopy {
     const int64_t present = max == 0 ? levels : std::count(def, def + levels, max);
     if (options_.rule != nullptr) LITHIFY_TRY(Check(def, levels, values, present, shared));
     if (shared.hashed()) Hash(def, rep, levels, values, shared);
-    if (writer != nullptr) Write(writer, def, rep, levels, values);
+    // Flat columns go without repetition levels: the writer has a faster way for those.
+    const bool flat = options_.output.repetition_max == 0;
+    if (writer != nullptr) Write(writer, def, flat ? nullptr : rep, levels, values);
     if (options_.output.repetition_max == 0) {
       row_ += levels;
       chunk_rows_consumed_ += levels;
@@ -458,7 +473,10 @@ class TypedCopy final : public ColumnCopy {
     } else if constexpr (std::is_same_v<OutType, parquet::Int64Type> ||
                          std::is_same_v<OutType, parquet::Int32Type>) {
       if (rule.equals_number) {
-        const std::vector<int64_t> wide(span.begin(), span.end());
+        std::vector<int64_t> wide(span.begin(), span.end());
+        if (rule.is_unsigned) {
+          for (int64_t& value : wide) value &= std::is_same_v<T, int32_t> ? 0xffffffffLL : ~0LL;
+        }
         return RowChecker::CheckEquals(rule, wide, levels - present, RowInFile());
       }
       if (rule.time_rank >= 0) {
@@ -484,10 +502,13 @@ class TypedCopy final : public ColumnCopy {
       shared.AddHashes(row_, batch_.hashes.data(), static_cast<size_t>(levels));
       return;
     }
+    // Rows that this stretch completes, gathered so that the lock is taken once.
+    const int64_t first = row_open_ ? row_ - 1 : row_;
+    size_t done = 0;
     int64_t v = 0;
     for (int64_t i = 0; i < levels; ++i) {
       if (rep[i] == 0) {
-        CloseRow(shared);
+        if (row_open_) batch_.hashes[done++] = row_hash_;
         row_open_ = true;
         row_hash_ = 0;
         ++row_;
@@ -495,6 +516,8 @@ class TypedCopy final : public ColumnCopy {
       const uint64_t hash = def[i] < max ? HashNull(def[i]) : HashValue(values[v++], length);
       row_hash_ = HashChain(row_hash_, hash, rep[i]);
     }
+    FoldRowHashes(batch_.hashes.data(), done, seed_, digest_);
+    shared.AddHashes(first, batch_.hashes.data(), done);
   }
 
   // One hash per row of a flat column into hashes_.
@@ -521,9 +544,8 @@ class TypedCopy final : public ColumnCopy {
   void CloseRow(RowGroupRows& shared) {
     if (!row_open_) return;
     row_open_ = false;
-    AddRowHash(digest_, row_hash_);
-    const uint64_t mixed = HashMix(row_hash_ ^ seed_);
-    shared.AddHashes(row_ - 1, &mixed, 1);
+    FoldRowHashes(&row_hash_, 1, seed_, digest_);
+    shared.AddHashes(row_ - 1, &row_hash_, 1);
   }
 
   // In steps that keep a page of long values near the page size: the writer looks at its size
@@ -537,15 +559,17 @@ class TypedCopy final : public ColumnCopy {
       int64_t v = 0;
       int64_t bytes = 0;
       for (int64_t i = 0; i < levels; ++i) {
-        if (bytes >= options_.page_bytes && rep[i] == 0) {
-          writer->WriteBatch(i - from, def + from, rep + from, values + value_from);
+        if (bytes >= options_.page_bytes && (rep == nullptr || rep[i] == 0)) {
+          writer->WriteBatch(i - from, def + from, rep == nullptr ? rep : rep + from,
+                             values + value_from);
           from = i;
           value_from = v;
           bytes = 0;
         }
         if (max == 0 || def[i] == max) bytes += values[v++].len;
       }
-      writer->WriteBatch(levels - from, def + from, rep + from, values + value_from);
+      writer->WriteBatch(levels - from, def + from, rep == nullptr ? rep : rep + from,
+                         values + value_from);
     } else {
       writer->WriteBatch(levels, def, rep, values);
     }
@@ -562,6 +586,7 @@ class TypedCopy final : public ColumnCopy {
   int64_t chunk_rows_ = 0;
   int64_t chunk_rows_seen_ = 0;
   int64_t chunk_rows_consumed_ = 0;
+  int64_t closed_rows_ = 0;  // Of the input's row groups that are done.
   int64_t resume_rows_ = 0;
   int64_t chunk_levels_ = 0;
   int64_t chunk_levels_seen_ = 0;

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "rewrite/arrow_io.h"
+#include "rewrite/footer.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -140,7 +141,7 @@ Result<std::string> EncodeCompactionEvents(std::span<const CompactionEvent> even
     if (!sink.ok()) return Fail(FromArrow(sink.status()));
     const auto properties = parquet::WriterProperties::Builder()
                                 .compression(arrow::Compression::ZSTD)
-                                ->created_by("lithify version 0.1.0 (build release)")
+                                ->created_by(std::string(kCreatedBy))
                                 ->build();
     auto writer = parquet::ParquetFileWriter::Open(*sink, EventSchema(), properties);
     auto* group = writer->AppendRowGroup();

@@ -80,6 +80,7 @@ Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAcces
   }
   auto buffer = file.ReadAt(size - kTailBytes - length, length);
   if (!buffer.ok()) return Fail(FromArrow(buffer.status()));
+  if ((*buffer)->size() != length) return Fail(Damaged("the file became shorter while read"));
   auto footer = parquet::FileMetaData::Make((*buffer)->data(), int64_t{length});
   if (footer->num_rows() < 0) return Fail(Damaged("the footer claims a negative number of rows"));
   return footer;
@@ -112,7 +113,9 @@ Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64
     if (group->num_rows() < 0 || group->num_columns() != footer.num_columns()) {
       return Fail(Damaged("row group " + std::to_string(g) + " does not fit the schema"));
     }
-    rows += group->num_rows();
+    if (__builtin_add_overflow(rows, group->num_rows(), &rows)) {
+      return Fail(Damaged("the row groups claim more rows than can be counted"));
+    }
     for (int c = 0; c < group->num_columns(); ++c) {
       const auto chunk = group->ColumnChunk(c);
       const std::string path = chunk->path_in_schema()->ToDotString();
@@ -125,6 +128,9 @@ Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64
       }
       // Writers leave offsets unset in row groups without rows; those are never read.
       if (group->num_rows() == 0) continue;
+      if (chunk->num_values() < group->num_rows()) {
+        return Fail(Damaged("column " + path + " claims fewer values than rows"));
+      }
       const int64_t start =
           chunk->has_dictionary_page() && chunk->dictionary_page_offset() > 0
               ? std::min(chunk->dictionary_page_offset(), chunk->data_page_offset())
@@ -154,6 +160,9 @@ std::map<std::string, std::string> EncodeMark(const OutputMark& mark) {
 Result<std::optional<OutputMark>> DecodeMark(const parquet::FileMetaData& footer) {
   const auto& pairs = footer.key_value_metadata();
   if (pairs == nullptr || !pairs->Contains("lithify.format")) return std::optional<OutputMark>();
+  // Key-value metadata travels: who reads one of our outputs with pyarrow and writes other rows
+  // with its schema copies the mark along. Only a file that lithify wrote bears it rightly.
+  if (!footer.created_by().starts_with(kCreatedByPrefix)) return std::optional<OutputMark>();
   const auto text = [&](const char* key) { return pairs->Get(key).ValueOr(""); };
   if (text("lithify.format") != "1") {
     return Fail(Code::kUnsupported,
@@ -173,6 +182,9 @@ Result<std::optional<OutputMark>> DecodeMark(const parquet::FileMetaData& footer
   if (const std::string digest = text("lithify.digest"); !digest.empty()) {
     mark.digest = DigestFromJson(digest);
     if (!mark.digest) return Fail(Damaged("the digest recorded in the footer is damaged"));
+    if (mark.digest->rows != footer.num_rows()) {
+      return Fail(Damaged("the footer has another number of rows than the digest recorded in it"));
+    }
   }
   return std::optional<OutputMark>(std::move(mark));
 }

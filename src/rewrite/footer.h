@@ -11,11 +11,16 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "rewrite/group_runner.h"
 
 namespace lithify::rewrite {
+
+// The `created_by` of every file that lithify writes, in the form that readers parse.
+inline constexpr std::string_view kCreatedByPrefix = "lithify ";
+inline constexpr std::string_view kCreatedBy = "lithify version 0.1.0 (build release)";
 
 inline constexpr int64_t kFooterBytesMax = 256LL * 1024 * 1024;
 

@@ -50,7 +50,10 @@ struct RowRule {
 };
 
 struct OutputShape {
-  int outputs = 1;                  // Planned number of files; rolled by input bytes.
+  int outputs = 1;      // Planned number of files, of about equal size.
+  int outputs_max = 0;  // More than these are refused (kUnsupported). 0: no bound.
+  int64_t file_size_bytes_target =
+      0;                            // Fewer files are made where the bytes shrink. 0: as planned.
   int64_t file_size_bytes_max = 0;  // Hard upper bound to roll at, compressed bytes.
   int64_t row_group_bytes = 0;      // Uncompressed bytes per row group.
   int64_t row_group_rows = 0;       // Row cap per row group.

@@ -1,6 +1,7 @@
 #include "rewrite/parquet_runner.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,8 +81,9 @@ class ParquetRunner final : public GroupRunner {
     LITHIFY_TRY_ASSIGN(const auto mark,
                        GuardParquet(key, [&] { return DecodeMark(*file.inputs.front()->footer); }));
     if (mark) report.recorded = mark->digest;
-    LITHIFY_TRY_ASSIGN(const auto digests,
-                       DigestRowGroups(file, rows, [](int) { return true; }, cancel));
+    LITHIFY_TRY_ASSIGN(
+        const auto digests,
+        DigestRowGroups(file, rows, [](int) { return true; }, memory_bytes_ / 4, cancel));
     for (const ContentDigest& digest : digests) report.digest.Add(digest);
     report.rows = report.digest.rows;
     if (report.recorded) {
@@ -182,7 +184,9 @@ class ParquetRunner final : public GroupRunner {
       const auto wanted = [&](int g) {
         return request.verify == Verify::kFull || sample[static_cast<size_t>(g)];
       };
-      LITHIFY_TRY_ASSIGN(const auto digests, DigestRowGroups(file, request.rows, wanted, cancel));
+      LITHIFY_TRY_ASSIGN(
+          const auto digests,
+          DigestRowGroups(file, request.rows, wanted, std::numeric_limits<int64_t>::max(), cancel));
       for (int g = 0; g < groups; ++g) {
         const ContentDigest& read = digests[static_cast<size_t>(g)];
         if (read.rows < 0) continue;

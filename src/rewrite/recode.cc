@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -155,7 +156,7 @@ Result<std::shared_ptr<parquet::WriterProperties>> MakeProperties(const OpenedGr
   LITHIFY_TRY_ASSIGN(const auto codec, CodecOf(shape.codec));
   parquet::WriterProperties::Builder builder;
   builder.memory_pool(pool.soft())
-      ->created_by("lithify version 0.1.0 (build release)")
+      ->created_by(std::string(kCreatedBy))
       ->compression(codec)
       ->data_pagesize(shape.page_bytes)
       ->max_row_group_length(std::max<int64_t>(shape.row_group_rows, 1))
@@ -181,8 +182,9 @@ Result<std::shared_ptr<parquet::WriterProperties>> MakeProperties(const OpenedGr
 }
 
 // Row groups in rows: whole input row groups together up to the bounds, larger ones cut.
-std::vector<RowGroupPlan> PlanRowGroups(const OpenedGroup& group, int64_t bytes_max,
-                                        int64_t rows_max) {
+Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group, int64_t bytes_max,
+                                                int64_t rows_max) {
+  constexpr int64_t kRowGroupsMax = 100'000;
   std::vector<RowGroupPlan> plan;
   RowGroupPlan open;
   const auto close = [&] {
@@ -202,31 +204,20 @@ std::vector<RowGroupPlan> PlanRowGroups(const OpenedGroup& group, int64_t bytes_
         open.input_bytes += input_bytes;
         continue;
       }
-      const int64_t pieces = std::min(
-          rows, std::max((rows + rows_max - 1) / rows_max, (bytes + bytes_max - 1) / bytes_max));
+      const int64_t pieces =
+          std::min(rows, std::max((rows - 1) / rows_max, (bytes - 1) / bytes_max) + 1);
+      if (pieces > kRowGroupsMax - std::ssize(plan)) {
+        return Fail(Code::kLimit, "more than 100,000 row groups would be written", in->key,
+                    "the file claims " + std::to_string(rows) + " rows; check it");
+      }
       for (int64_t i = 0; i < pieces; ++i) {
-        const int64_t piece = rows * (i + 1) / pieces - rows * i / pieces;
+        const int64_t piece = rows / pieces + (i < rows % pieces ? 1 : 0);
         plan.push_back(RowGroupPlan{piece, bytes / pieces, input_bytes / pieces});
       }
     }
   }
   close();
   return plan;
-}
-
-// Which planned row groups go to which file: equal shares of the input bytes, in order.
-std::vector<int> AssignFiles(const std::vector<RowGroupPlan>& plan, int files) {
-  const int64_t total = std::accumulate(plan.begin(), plan.end(), int64_t{0},
-                                        [](int64_t sum, const auto& g) { return sum + g.bytes; });
-  std::vector<int> assigned;
-  int64_t before = 0;
-  for (const RowGroupPlan& group : plan) {
-    const int64_t middle = before + group.bytes / 2;
-    const int file = total == 0 ? 0 : static_cast<int>(middle * files / total);
-    assigned.push_back(std::clamp(file, 0, files - 1));
-    before += group.bytes;
-  }
-  return assigned;
 }
 
 // One output file being written.
@@ -342,26 +333,64 @@ class Recoder {
   }
 
   Status WriteRowGroups() {
-    const auto plan =
-        PlanRowGroups(group_, request_.shape.row_group_bytes, request_.shape.row_group_rows);
-    const auto files = AssignFiles(plan, std::max(1, request_.shape.outputs));
+    const int outputs = std::max(1, request_.shape.outputs);
+    LITHIFY_TRY_ASSIGN(const auto plan, PlanRowGroups(group_, RowGroupBytes(outputs),
+                                                      request_.shape.row_group_rows));
+    Roll roll;
+    for (const RowGroupPlan& group : plan) roll.input_bytes += group.input_bytes;
     std::unique_ptr<Output> output;
     int64_t first_row = 0;
-    for (size_t i = 0; i < plan.size(); ++i) {
+    for (const RowGroupPlan& group : plan) {
       LITHIFY_TRY(cancel_.Check());
-      const bool next = i > 0 && files[i] != files[i - 1];
-      const bool full = output && request_.shape.file_size_bytes_max > 0 &&
-                        output->row_groups() > 0 &&
-                        output->position() + plan[i].bytes > request_.shape.file_size_bytes_max;
-      if (output && (next || full)) LITHIFY_TRY(CloseOutput(*output));
-      if (!output || next || full) {
+      if (output && RollsBefore(group, *output, roll)) {
+        roll.closed_bytes += output->position();
+        LITHIFY_TRY(CloseOutput(*output));
+        output.reset();
+      }
+      if (!output) {
         LITHIFY_TRY_ASSIGN(output, OpenOutput());
       }
-      LITHIFY_TRY(WriteRowGroup(*output, plan[i], first_row));
-      first_row += plan[i].rows;
+      LITHIFY_TRY(WriteRowGroup(*output, group, first_row));
+      first_row += group.rows;
+      roll.input_done += group.input_bytes;
     }
     if (output) LITHIFY_TRY(CloseOutput(*output));
     return {};
+  }
+
+  // Progress of one group, in bytes, for the decision where a file ends.
+  struct Roll {
+    int64_t input_bytes = 0;  // Of the whole group.
+    int64_t input_done = 0;
+    int64_t closed_bytes = 0;  // Of the outputs that are complete.
+  };
+
+  // Files get equal shares of what the outputs will have, judged by how the bytes came out so far:
+  // another codec must not leave files that the next sweep would merge again (T19). Never more
+  // files than planned (H7), but for the hard bound on a file's size.
+  bool RollsBefore(const RowGroupPlan& next, const Output& output, const Roll& roll) const {
+    const OutputShape& shape = request_.shape;
+    if (shape.file_size_bytes_max > 0 &&
+        output.position() + next.input_bytes > shape.file_size_bytes_max) {
+      return true;
+    }
+    if (roll.input_done == 0) return false;
+    const double written = static_cast<double>(roll.closed_bytes + output.position());
+    const double scale =
+        static_cast<double>(roll.input_bytes) / static_cast<double>(roll.input_done);
+    const double expected = written * scale;
+    double files = std::max(1, shape.outputs);
+    if (shape.file_size_bytes_target > 0) {
+      files = std::clamp(std::ceil(expected / static_cast<double>(shape.file_size_bytes_target)),
+                         1.0, files);
+    }
+    const auto closed = static_cast<double>(result_.report.outputs.size());
+    if (closed + 1 >= files) return false;
+    // Where the next row group would pass the share by more than it falls short now, end here.
+    const double end = expected * (closed + 1) / files;
+    const double after = written + static_cast<double>(next.input_bytes) * written /
+                                       static_cast<double>(roll.input_done);
+    return after - end > end - written;
   }
 
   // Files are cut between row groups, so each of the planned files needs one at least (H7).
@@ -480,7 +509,11 @@ class Recoder {
     };
     {
       std::vector<std::jthread> pool;
-      for (int t = 1; t < threads; ++t) pool.emplace_back(work);
+      try {
+        for (int t = 1; t < threads; ++t) pool.emplace_back(work);
+      } catch (const std::system_error&) {
+        // No more threads to be had: those that run, this one at least, do the work.
+      }
       work();
     }
     for (auto& status : statuses) LITHIFY_TRY(std::move(status));
@@ -523,6 +556,13 @@ class Recoder {
       report.rows_out += output.rows;
       report.bytes_out += output.size;
     }
+    if (request_.shape.outputs_max > 0 &&
+        std::cmp_greater(report.outputs.size(), request_.shape.outputs_max)) {
+      return Fail(Code::kUnsupported,
+                  "it would make " + std::to_string(report.outputs.size()) + " files of " +
+                      std::to_string(group_.inputs.size()),
+                  "", "raise compaction.file_bytes_max, or lower compaction.target_file_bytes");
+    }
     const int64_t claimed =
         std::accumulate(report.rows_per_input.begin(), report.rows_per_input.end(), int64_t{0});
     if (report.rows_in != claimed || report.rows_out != report.rows_in) {
@@ -560,8 +600,11 @@ class Recoder {
 
 Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
                               BoundedPool& pool, const CancelFlag* cancel) {
+  // Roughly what a parsed footer takes per column chunk, outside of any pool.
+  constexpr int64_t kChunkBytes = 1024;
   OpenedGroup group;
   std::vector<const SchemaNode*> schemas;
+  int64_t footer_bytes = 0;
   for (const InputFile& input : inputs) {
     auto source = std::make_unique<InputSource>();
     source->key = input.key;
@@ -576,6 +619,11 @@ Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& 
           file, MakeReaderProperties(*source->footer, pool.hard()), source->footer);
       return {};
     }));
+    footer_bytes += kChunkBytes * source->footer->num_row_groups() * source->footer->num_columns();
+    if (footer_bytes > pool.bytes_max() / 2) {
+      return Fail(Code::kLimit, "the footers of the inputs do not fit the memory bound", input.key,
+                  "raise --memory");
+    }
     schemas.push_back(source->schema.get());
     group.inputs.push_back(std::move(source));
   }

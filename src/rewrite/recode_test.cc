@@ -3,7 +3,9 @@
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/bloom_filter.h>
 #include <parquet/bloom_filter_reader.h>
+#include <parquet/column_writer.h>
 #include <parquet/file_reader.h>
+#include <parquet/file_writer.h>
 #include <parquet/statistics.h>
 
 #include <random>
@@ -169,16 +171,22 @@ std::shared_ptr<arrow::Field> WithId(const std::shared_ptr<arrow::Field>& f, int
   return f->WithMetadata(arrow::key_value_metadata({"PARQUET:field_id"}, {std::to_string(id)}));
 }
 
-TEST_F(RecodeTest, P22_FieldIdsMatchRenamedColumnsAndSurvive) {
-  PutTable(schema({WithId(field("old", arrow::int32()), 7), WithId(field("b", arrow::utf8()), 8)}),
+TEST_F(RecodeTest, P22_FieldIdsMatchColumnsAndSurvive) {
+  PutTable(schema({WithId(field("a", arrow::int32()), 7), WithId(field("b", arrow::utf8()), 8)}),
            {"[1]", R"(["x"])"});
-  PutTable(schema({WithId(field("b", arrow::utf8()), 8), WithId(field("new", arrow::int32()), 7)}),
+  PutTable(schema({WithId(field("b", arrow::utf8()), 8), WithId(field("a", arrow::int32()), 7)}),
            {R"(["y"])", "[2]"});
-  ExpectOutput(schema({field("new", arrow::int32()), field("b", arrow::utf8())}),
+  ExpectOutput(schema({field("a", arrow::int32()), field("b", arrow::utf8())}),
                {"[1, 2]", R"(["x", "y"])"});
   const auto reader = OpenOutput("out0.parquet");
   EXPECT_EQ(reader->metadata()->schema()->group_node()->field(0)->field_id(), 7);
   EXPECT_EQ(reader->metadata()->schema()->group_node()->field(1)->field_id(), 8);
+}
+
+TEST_F(RecodeTest, P22_OneIdWithTwoNamesIsRefusedBecauseReadersGoByName) {
+  PutTable(schema({WithId(field("old", arrow::int32()), 7)}), {"[1]"});
+  PutTable(schema({WithId(field("new", arrow::int32()), 7)}), {"[2]"});
+  ExpectError(Code::kUnsupported, "field id 7 is column old in one file and new in another");
 }
 
 TEST_F(RecodeTest, P22_AReaddedNameWithAnotherIdDoesNotPickUpOldValues) {
@@ -306,6 +314,27 @@ TEST_F(RecodeTest, H7_SeveralOutputsWhenThePlanSaysSo) {
     EXPECT_EQ(output.rows, 4000);
     EXPECT_EQ(output.row_groups, 4);
   }
+}
+
+// Row groups as configured would all go to one file: they are cut, one for each file at least.
+TEST_F(RecodeTest, H7_RowGroupsAreCutToThePlannedNumberOfOutputs) {
+  for (const int rows : {3000, 500, 500, 2000}) {
+    std::string numbers = "[";
+    for (int i = 0; i < rows; ++i)
+      numbers += (i > 0 ? "," : "") + std::to_string((inputs_ * 5000 + i) * 2654435761LL);
+    parquet::WriterProperties::Builder builder;
+    builder.disable_dictionary();
+    Put("in" + std::to_string(inputs_++) + ".parquet",
+        WriteParquet(*MakeTable(schema({field("a", arrow::int64())}), {numbers + "]"}), 1 << 20,
+                     builder.build()));
+  }
+  Request();
+  request_.shape.outputs = 4;
+  const auto report = runner_->Run(request_, cancel_);
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_EQ(report->outputs.size(), 4U);
+  EXPECT_EQ(report->rows_out, 6000);
+  for (const auto& output : report->outputs) EXPECT_LE(output.rows, 3000);
 }
 
 TEST_F(RecodeTest, R222_RowsMustAgreeWithTheirPath) {
@@ -473,6 +502,138 @@ TEST_F(RecodeTest, P17_StatisticsAreRebuiltFromTheValues) {
       reader->metadata()->RowGroup(0)->ColumnChunk(1)->statistics());
   EXPECT_EQ(unsigned_stats->min(), 1);
   EXPECT_EQ(static_cast<uint32_t>(unsigned_stats->max()), 4294967295U);
+}
+
+TEST_F(RecodeTest, AMarkCopiedByAnotherWriterIsNoMark) {
+  PutTable(schema({field("a", arrow::int64())}), {"[1, 2, 3]"});
+  ASSERT_TRUE(Run());
+  ASSERT_TRUE(runner_->Inspect("p/out0.parquet")->mark.has_value());
+  // As pyarrow does: the metadata of a file read goes into the schema, and with it into new files.
+  const auto read = ReadParquet(Bytes("out0.parquet"));
+  ASSERT_TRUE(read->schema()->metadata()->Contains("lithify.job_id"));
+  const auto late = MakeTable(read->schema(), {"[4, 5]"});
+  ASSERT_TRUE(store_.PutNew("p/late.parquet", WriteParquet(*late)));
+  const auto facts = runner_->Inspect("p/late.parquet");
+  ASSERT_TRUE(facts) << facts.error().ToString();
+  EXPECT_FALSE(facts->mark.has_value());
+}
+
+TEST_F(RecodeTest, T19_AStrongerCodecGivesFewerFilesInsteadOfSmallOnes) {
+  for (int f = 0; f < 20; ++f) {
+    std::string numbers = "[";
+    for (int i = 0; i < 2000; ++i) numbers += (i > 0 ? "," : "") + std::to_string(i % 10);
+    parquet::WriterProperties::Builder builder;
+    builder.compression(arrow::Compression::UNCOMPRESSED)->disable_dictionary();
+    Put("n" + std::to_string(f) + ".parquet",
+        WriteParquet(*MakeTable(schema({field("a", arrow::int64())}), {numbers + "]"}), 1 << 20,
+                     builder.build()));
+  }
+  Request();
+  request_.shape.row_group_rows = 2000;
+  request_.shape.outputs = 5;
+  ASSERT_EQ(runner_->Run(request_, cancel_)->outputs.size(), 5U);
+  request_.shape.file_size_bytes_target = 64 << 10;
+  EXPECT_EQ(runner_->Run(request_, cancel_)->outputs.size(), 1U);
+}
+
+TEST_F(RecodeTest, MoreFilesThanAllowedAreRefused) {
+  for (int f = 0; f < 4; ++f) PutTable(schema({field("a", arrow::int64())}), {"[1, 2, 3]"});
+  Request();
+  request_.shape.row_group_rows = 3;
+  request_.shape.file_size_bytes_max = 1;
+  request_.shape.outputs_max = 3;
+  const auto keys = store_.Keys();
+  const auto report = runner_->Run(request_, cancel_);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, Code::kUnsupported);
+  EXPECT_EQ(report.error().message, "it would make 4 files of 4");
+  EXPECT_EQ(store_.Keys(), keys);
+}
+
+// Arrow hands out fewer values than levels without a word; what follows in the buffer is other
+// data.
+TEST_F(RecodeTest, APageWithFewerValuesThanLevelsIsCorrupt) {
+  std::string json = "[null";
+  for (int i = 0; i < 100; ++i) json += "," + std::to_string(i * i);
+  parquet::WriterProperties::Builder builder;
+  builder.disable_dictionary()->encoding(parquet::Encoding::DELTA_BINARY_PACKED);
+  std::string bytes = WriteParquet(*MakeTable(schema({field("a", arrow::int64())}), {json + "]"}),
+                                   1000, builder.build());
+  // Block size 256, 4 miniblocks, 100 values: make it 50.
+  const size_t at = bytes.find(std::string("\x80\x02\x04\x64", 4));
+  ASSERT_NE(at, std::string::npos);
+  bytes[at + 3] = 50;
+  Put("short.parquet", bytes);
+  PutTable(schema({field("a", arrow::int64())}), {"[1]"});
+  ExpectError(Code::kCorrupt, "a page holds 50 values where its levels say 100");
+}
+
+TEST_F(RecodeTest, P22_IdsThatDoNotTellFieldsApartAreNotUsed) {
+  const auto s =
+      schema({WithId(field("a", arrow::int32()), 0), WithId(field("b", arrow::utf8()), 0)});
+  PutTable(s, {"[1]", R"(["x"])"});
+  PutTable(s, {"[2]", R"(["y"])"});
+  ExpectOutput(schema({field("a", arrow::int32()), field("b", arrow::utf8())}),
+               {"[1, 2]", R"(["x", "y"])"});
+}
+
+TEST_F(RecodeTest, R222_PathValuesMayBeNullAndUnsigned) {
+  Request();
+  request_.rows.path_values = {{"region", "eu"}, {"shard", "3000000000"}};
+  PutTable(schema({field("k", arrow::int32()), field("region", arrow::utf8()),
+                   field("shard", arrow::uint32())}),
+           {"[1]", R"(["eu"])", "[3000000000]"});
+  PutTable(schema({field("k", arrow::int32())}), {"[2]"});
+  const auto report = runner_->Run(request_, cancel_);
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_EQ(report->rows_out, 2);
+}
+
+std::string OneColumnFile(const parquet::schema::NodePtr& node, int rows, int32_t value) {
+  auto sink = arrow::io::BufferOutputStream::Create().ValueOrDie();
+  const auto root = std::static_pointer_cast<parquet::schema::GroupNode>(
+      parquet::schema::GroupNode::Make("schema", parquet::Repetition::REQUIRED, {node}));
+  auto writer = parquet::ParquetFileWriter::Open(sink, root);
+  auto* column = static_cast<parquet::Int32Writer*>(writer->AppendRowGroup()->NextColumn());
+  const std::vector<int16_t> levels(static_cast<size_t>(rows), 1);
+  const std::vector<int32_t> values(static_cast<size_t>(rows), value);
+  column->WriteBatch(rows, levels.data(), nullptr, values.data());
+  column->Close();
+  writer->Close();
+  return sink->Finish().ValueOrDie()->ToString();
+}
+
+TEST_F(RecodeTest, P5_AColumnThatClaimsToBeNullAndHoldsValuesIsCorrupt) {
+  Put("n.parquet", OneColumnFile(parquet::schema::PrimitiveNode::Make(
+                                     "a", parquet::Repetition::OPTIONAL,
+                                     parquet::LogicalType::Null(), parquet::Type::INT32),
+                                 3, 7));
+  PutTable(schema({field("a", arrow::int32())}), {"[1]"});
+  ExpectError(Code::kCorrupt, "annotated as always null, and holds values");
+}
+
+TEST_F(RecodeTest, P26_VariantsShreddedDifferentlyAreRefused) {
+  const auto variant = [](bool shredded) {
+    using parquet::schema::GroupNode;
+    using parquet::schema::PrimitiveNode;
+    parquet::schema::NodeVector fields = {
+        PrimitiveNode::Make("metadata", parquet::Repetition::REQUIRED, parquet::Type::BYTE_ARRAY),
+        PrimitiveNode::Make("value", parquet::Repetition::OPTIONAL, parquet::Type::BYTE_ARRAY)};
+    if (shredded) {
+      fields.push_back(
+          PrimitiveNode::Make("typed_value", parquet::Repetition::OPTIONAL, parquet::Type::INT64));
+    }
+    const auto root = GroupNode::Make("schema", parquet::Repetition::REQUIRED,
+                                      {GroupNode::Make("v", parquet::Repetition::OPTIONAL, fields,
+                                                       parquet::LogicalType::Variant())});
+    auto sink = arrow::io::BufferOutputStream::Create().ValueOrDie();
+    auto writer = parquet::ParquetFileWriter::Open(sink, std::static_pointer_cast<GroupNode>(root));
+    writer->Close();
+    return sink->Finish().ValueOrDie()->ToString();
+  };
+  Put("a.parquet", variant(false));
+  Put("b.parquet", variant(true));
+  ExpectError(Code::kUnsupported, "shredded differently");
 }
 
 TEST(EventFileTest, R244_EventsReadBackWithTheAdditiveColumns) {

@@ -42,6 +42,8 @@ Result<ColumnRule> EqualityRule(const SchemaNode& node, const std::string& value
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error == std::errc() && end == value.data() + value.size()) {
       rule.equals_number = number;
+      rule.is_unsigned = node.logical->is_int() &&
+                         !static_cast<const parquet::IntLogicalType&>(*node.logical).is_signed();
       return rule;
     }
   }
@@ -106,6 +108,8 @@ Result<RowChecker> RowChecker::Make(const RowRule& rule, const SchemaNode& outpu
     const SchemaNode* node = TopLevel(output, name);
     if (node == nullptr || checker.For(node->leaf_index) != nullptr) continue;
     LITHIFY_TRY_ASSIGN(ColumnRule made, EqualityRule(*node, value));
+    // A file may lack the column, since the path has it; Hive's name for null stands for itself.
+    made.null_passes = true;
     checker.rules_.push_back(std::move(made));
   }
   if (rule.start && rule.end && !rule.time_columns.empty()) {
@@ -135,7 +139,9 @@ const ColumnRule* RowChecker::For(int leaf) const {
 Status RowChecker::CheckEquals(const ColumnRule& rule, std::span<const parquet::ByteArray> values,
                                int64_t nulls, int64_t row) {
   const std::string& expected = *rule.equals_text;
-  if (nulls > 0) return Fail(Misplaced(rule, "null", JsonQuote(expected), row));
+  if (nulls > 0 && !rule.null_passes) {
+    return Fail(Misplaced(rule, "null", JsonQuote(expected), row));
+  }
   for (size_t i = 0; i < values.size(); ++i) {
     const std::string_view value(reinterpret_cast<const char*>(values[i].ptr), values[i].len);
     if (value != expected) {
@@ -149,7 +155,9 @@ Status RowChecker::CheckEquals(const ColumnRule& rule, std::span<const parquet::
 Status RowChecker::CheckEquals(const ColumnRule& rule, std::span<const int64_t> values,
                                int64_t nulls, int64_t row) {
   const int64_t expected = *rule.equals_number;
-  if (nulls > 0) return Fail(Misplaced(rule, "null", std::to_string(expected), row));
+  if (nulls > 0 && !rule.null_passes) {
+    return Fail(Misplaced(rule, "null", std::to_string(expected), row));
+  }
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] != expected) {
       return Fail(Misplaced(rule, std::to_string(values[i]), std::to_string(expected),

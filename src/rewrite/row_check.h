@@ -25,6 +25,8 @@ struct ColumnRule {
   // Exactly one of the three.
   std::optional<std::string> equals_text;
   std::optional<int64_t> equals_number;
+  bool is_unsigned = false;
+  bool null_passes = false;
   int time_rank = -1;            // Position in RowRule::time_columns.
   int64_t units_per_second = 0;  // Time columns; days are 0 with `is_days`.
   bool is_days = false;

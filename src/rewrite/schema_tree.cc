@@ -18,6 +18,7 @@ using parquet::schema::PrimitiveNode;
 
 constexpr int kDepthMax = 64;
 constexpr int kFieldsMax = 100'000;
+constexpr int kDecimalBytesMax = 64;
 
 std::string Dotted(const std::string& parent, const std::string& name) {
   return parent.empty() ? name : parent + "." + name;
@@ -72,12 +73,18 @@ class Parser {
     out->field_id = node.field_id();
     out->required = node.repetition() != Repetition::OPTIONAL;
     out->logical = node.logical_type() ? node.logical_type() : LogicalType::None();
+    if (out->logical->is_invalid()) {
+      return Fail(Code::kUnsupported, "has a logical type that this version does not know", path);
+    }
     if (node.is_primitive()) {
       const auto& leaf = static_cast<const PrimitiveNode&>(node);
       out->physical = leaf.physical_type();
       out->type_length =
           leaf.physical_type() == Type::FIXED_LEN_BYTE_ARRAY ? leaf.type_length() : -1;
       out->leaf_index = schema_.ColumnIndex(node);
+      if (out->logical->is_null() && out->required) {
+        return Fail(Code::kUnsupported, "is required and annotated as always null", path);
+      }
       return out;
     }
     const auto& group = static_cast<const GroupNode&>(node);
@@ -199,6 +206,7 @@ bool WidenDecimal(SchemaNode& out, const SchemaNode& in) {
       return n.physical == Type::INT32 ? 4 : n.physical == Type::INT64 ? 8 : n.type_length;
     };
     out.type_length = std::max(width(out), width(in));
+    if (out.type_length > kDecimalBytesMax) return false;
     out.physical = Type::FIXED_LEN_BYTE_ARRAY;
   } else if (in.physical == Type::INT64) {
     out.physical = Type::INT64;
@@ -209,6 +217,7 @@ bool WidenDecimal(SchemaNode& out, const SchemaNode& in) {
 
 bool WidenLeaf(SchemaNode& out, const SchemaNode& in) {
   if (SameType(out, in)) return true;
+  if (out.null_type() && in.null_type()) return true;
   if (const auto a = AsInt(out), b = AsInt(in); a && b) {
     if (a->is_signed != b->is_signed) return false;
     if (b->bits > a->bits || (b->bits == a->bits && in.logical->is_none())) TakeType(out, in);
@@ -262,6 +271,13 @@ class Uniter {
       return out;
     }
     if (out->kind == SchemaNode::Kind::kStruct) {
+      // The fields of a shredded variant explain each other: they are not columns of their own
+      // (P26).
+      if (first.logical->is_variant() &&
+          !std::ranges::all_of(inputs, [&](auto* n) { return n->SameAs(first, false); })) {
+        return Fail(Code::kUnsupported, "is a variant that is shredded differently in the files",
+                    path, "rewrite the files with one shredding");
+      }
       LITHIFY_TRY(UniteFields(*out, inputs, path));
       return out;
     }
@@ -293,9 +309,6 @@ class Uniter {
       out.field_id = std::max(in.field_id, out.field_id);
     }
     out.required = out.required && in.required;
-    if (in.name != out.name && notes_ != nullptr) {
-      notes_->push_back("column " + path + " is also named " + in.name + " (same field id)");
-    }
     if (in.kind != SchemaNode::Kind::kLeaf) {
       if (in.kind == SchemaNode::Kind::kStruct && !in.logical->Equals(*out.logical)) {
         return Fail(Code::kUnsupported, "is annotated differently in different files", path);
@@ -316,16 +329,28 @@ class Uniter {
     return {};
   }
 
+  static bool HasDistinctIds(const SchemaNode* in) {
+    std::set<int> ids;
+    return std::ranges::all_of(in->children, [&](const auto& child) {
+      return child->field_id >= 0 && ids.insert(child->field_id).second;
+    });
+  }
+
   struct Group {
     std::vector<const SchemaNode*> nodes;
     bool missing = false;
   };
 
+  static std::string Folded(std::string name) {
+    std::ranges::transform(name, name.begin(),
+                           [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    return name;
+  }
+
   Status UniteFields(SchemaNode& out, const std::vector<const SchemaNode*>& inputs,
                      const std::string& path) {
-    out.children_by_id = std::ranges::all_of(inputs, [](const SchemaNode* in) {
-      return std::ranges::all_of(in->children, [](auto& c) { return c->field_id >= 0; });
-    });
+    // Some writers give every field the id 0: ids count only where they tell fields apart.
+    out.children_by_id = std::ranges::all_of(inputs, HasDistinctIds);
     std::vector<std::string> order;
     std::map<std::string, Group> groups;
     for (const SchemaNode* in : inputs) {
@@ -347,17 +372,24 @@ class Uniter {
     std::map<std::string, std::string> folded;
     for (const std::string& key : order) {
       Group& group = groups[key];
-      const std::string& name = group.nodes.back()->name;
-      std::string lower = name;
-      std::ranges::transform(lower, lower.begin(),
-                             [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
-      if (auto [it, is_new] = folded.try_emplace(lower, name); !is_new) {
+      const std::string name = group.nodes.back()->name;
+      for (const SchemaNode* node : group.nodes) {
+        if (node->name == name) continue;
+        // Readers of plain files go by name: under a common name, values would move to another
+        // column for them. Only a table's schema could say that it was a renaming.
         return Fail(Code::kUnsupported,
-                    "columns " + it->second + " and " + name + " differ in nothing but case", path,
-                    "rename one of them; some readers would take them for one");
+                    "field id " + key + " is column " + node->name + " in one file and " + name +
+                        " in another",
+                    path, "rewrite the older files with the new name");
       }
       const bool missing = group.nodes.size() < inputs.size();
       LITHIFY_TRY_ASSIGN(auto child, Unite(std::move(group.nodes), missing, Dotted(path, name)));
+      // After the union: only it decides between the names that one field id had.
+      if (auto [it, is_new] = folded.try_emplace(Folded(child->name), child->name); !is_new) {
+        return Fail(Code::kUnsupported,
+                    "columns " + it->second + " and " + child->name + " differ in nothing but case",
+                    path, "rename one of them; some readers would take them for one");
+      }
       out.children.push_back(std::move(child));
     }
     return {};
@@ -449,8 +481,10 @@ class Mapper {
           if (same) match = candidate.get();
         }
       }
-      if (match == nullptr || (match->null_type() && !child.null_type())) {
-        LITHIFY_TRY(Missing(child, in, steps, rep));
+      if (match == nullptr) {
+        LITHIFY_TRY(Missing(child, in, steps, rep, nullptr));
+      } else if (match->null_type()) {
+        LITHIFY_TRY(Missing(child, in, steps, rep, match));
       } else {
         LITHIFY_TRY(Walk(child, *match, steps, rep));
       }
@@ -530,20 +564,25 @@ class Mapper {
     return -1;
   }
 
+  // `null_leaf`: the input has the column, as one that is always null; its own levels tell the
+  // shape.
   Status Missing(const SchemaNode& out, const SchemaNode& parent, const std::vector<Step>& steps,
-                 int16_t rep) {
+                 int16_t rep, const SchemaNode* null_leaf) {
     if (out.kind != SchemaNode::Kind::kLeaf) {
-      for (const auto& child : out.children) LITHIFY_TRY(Missing(*child, parent, steps, rep));
+      for (const auto& child : out.children) {
+        LITHIFY_TRY(Missing(*child, parent, steps, rep, null_leaf));
+      }
       return {};
     }
     LeafSource source;
     source.levels_only = true;
+    source.must_be_null = null_leaf != nullptr;
     source.repetition_max = rep;
     source.definition_map = DefinitionMap(steps);
     const bool top_level = steps.size() == 1;
-    if (!top_level) {
+    if (!top_level || null_leaf != nullptr) {
       int best_depth = kDepthMax + 1;
-      const SchemaNode* leaf = Neighbour(parent, 0, best_depth);
+      const SchemaNode* leaf = null_leaf != nullptr ? null_leaf : Neighbour(parent, 0, best_depth);
       if (leaf == nullptr) return Fail(Code::kInternal, "a group without leaves", out.name);
       source.input_leaf = leaf->leaf_index;
       // Below the common ancestor every level means: the ancestor is there.
@@ -562,14 +601,14 @@ class Mapper {
 
 }  // namespace
 
-bool SchemaNode::SameAs(const SchemaNode& other) const {
+bool SchemaNode::SameAs(const SchemaNode& other, bool with_required) const {
   if (kind != other.kind || name != other.name || field_id != other.field_id ||
-      required != other.required || children.size() != other.children.size()) {
+      (with_required && required != other.required) || children.size() != other.children.size()) {
     return false;
   }
   if (kind == Kind::kLeaf && !SameType(*this, other)) return false;
   for (size_t i = 0; i < children.size(); ++i) {
-    if (!children[i]->SameAs(*other.children[i])) return false;
+    if (!children[i]->SameAs(*other.children[i], true)) return false;
   }
   return true;
 }

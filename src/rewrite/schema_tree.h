@@ -4,7 +4,8 @@
 // the three-level form of the Parquet LogicalTypes page; the definition and repetition levels of
 // the canonical tree are those of the file, since a legacy form differs only in names and in
 // fields that are required. Columns are matched by field id where every field of every input at
-// that level has one, else by name, case-sensitively. What cannot be merged without a chance of
+// that level has one of its own, else by name, case-sensitively; an id that goes with two names is
+// refused, since readers of plain files go by name. What cannot be merged without a chance of
 // changing a value is refused with the reason.
 #ifndef LITHIFY_REWRITE_SCHEMA_TREE_H_
 #define LITHIFY_REWRITE_SCHEMA_TREE_H_
@@ -38,8 +39,8 @@ struct SchemaNode {
   std::vector<std::unique_ptr<SchemaNode>> children;
 
   bool null_type() const { return kind == Kind::kLeaf && logical->is_null(); }
-  // Same shape, names, ids and types.
-  bool SameAs(const SchemaNode& other) const;
+  // Same shape, names, ids and types; `with_required` false overlooks the node's own repetition.
+  bool SameAs(const SchemaNode& other, bool with_required = true) const;
 };
 
 // The root is a required struct. kUnsupported for shapes that are not understood.
@@ -72,6 +73,8 @@ struct LeafSource {
   // value is null below them. -1 as input_leaf with levels_only: a top-level column, one null per
   // row.
   bool levels_only = false;
+  // The input's column is annotated as always null (P5): a value in it is damage, not data.
+  bool must_be_null = false;
   int16_t repetition_max = 0;           // Entries with a greater repetition level are dropped.
   std::vector<int16_t> definition_map;  // Input definition level -> output definition level.
   Conversion conversion = Conversion::kNone;

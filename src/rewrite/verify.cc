@@ -10,7 +10,7 @@ namespace lithify::rewrite {
 
 Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowRule& rule,
                                                    const std::function<bool(int)>& wanted,
-                                                   const CancelFlag& cancel) {
+                                                   int64_t bytes_max, const CancelFlag& cancel) {
   LITHIFY_CHECK(file.inputs.size() == 1, "one file at a time");
   LITHIFY_TRY_ASSIGN(const RowChecker checker, RowChecker::Make(rule, *file.output_schema));
   InputSource& in = *file.inputs.front();
@@ -25,6 +25,12 @@ Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowR
       continue;
     }
     LITHIFY_TRY(cancel.Check());
+    const int64_t row_bytes = 8 * (1 + static_cast<int64_t>(checker.time_columns()));
+    if (rows > bytes_max / row_bytes) {
+      return Fail(Code::kLimit,
+                  "a row group of " + std::to_string(rows) + " rows does not fit the memory bound",
+                  in.key, "raise --memory");
+    }
     RowGroupRows shared(rows, checker.time_columns(), true);
     for (size_t leaf = 0; leaf < file.leaves.size(); ++leaf) {
       ColumnCopyOptions options;
