@@ -16,7 +16,7 @@ struct CostModel {
   int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
 };
 // Input bytes per second and thread, as bench/RESULTS.md has it for the recode tier (rounded down).
-inline constexpr int64_t kBytesPerSecondPerThread = 150 * kMiB;
+inline constexpr int64_t kBytesPerSecondPerThread = 80 * kMiB;
 Duration EstimateTime(int64_t bytes, const CostModel& model);
 
 // "committed  data/…/  32 -> 1 files  485.2 MiB -> 456.7 MiB  153,600 rows  generation 2  2.9 s".

@@ -69,13 +69,13 @@ TEST(DryRunText, OneRowPerPartitionWithTheNumberThatDecided) {
   EXPECT_EQ(
       DryRunText(report, {.threads = 1}, false),
       "partition  verdict     files  outputs    to move  tier    estimate  reason\n"
-      "data/a/    candidate      32        1  300.0 MiB  recode     2.0 s  32 live files, more "
+      "data/a/    candidate      32        1  300.0 MiB  recode     3.8 s  32 live files, more "
       "than 4\n"
       "data/b/    not sealed      2                                        sealed in 3 min\n"
       "left alone: data/x/: not canonical\n"
       "\n"
-      "would compact 1 partition of 2: 2 -> 1 file, moving 300.0 MiB in about 2.0 s (estimate, at "
-      "150.0 MiB/s for each of 1 thread)\n");
+      "would compact 1 partition of 2: 2 -> 1 file, moving 300.0 MiB in about 3.8 s (estimate, at "
+      "80.0 MiB/s for each of 1 thread)\n");
 }
 
 TEST(SweepText, CountsEveryOutcome) {

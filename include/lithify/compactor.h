@@ -9,7 +9,8 @@
 //
 // Several compactors, in one process or many, may work on one tree at once. All work runs on
 // threads of lithify, at low priority where the configuration says so; the caller's threads keep
-// theirs. This header needs C++20 and nothing but the standard library; it throws nothing.
+// theirs. This header needs C++20 and nothing but the standard library; it throws nothing, and what
+// an event callback throws becomes an error of the sweep's summary.
 #ifndef LITHIFY_COMPACTOR_H_
 #define LITHIFY_COMPACTOR_H_
 
@@ -87,7 +88,8 @@ class Compactor {
   SweepSummary RunOnce() { return RunOnce(Events{}); }
 
   // Sweeps at once and then `interval` after the end of each sweep. False if a loop runs already
-  // or the interval is not positive. A failed sweep never ends the loop.
+  // (also while Stop() waits for its end), the interval is not positive, or there is no thread to
+  // be had. A failed sweep never ends the loop.
   bool Start(std::chrono::milliseconds interval, Events events);
   bool Start(std::chrono::milliseconds interval) { return Start(interval, Events{}); }
   // Asks a running sweep to stop and waits for it; the tree is consistent. Safe to call at any

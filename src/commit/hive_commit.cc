@@ -74,6 +74,17 @@ void Retire(HiveManifest& manifest, const CommitScope& scope, const std::string&
   manifest.retired.push_back(RetiredFile{name, scope.now, reason, scope.job_id});
 }
 
+// Never earlier than the files' own times, which may be ahead of our clock: a file that is younger
+// than its record counts as another one under the same name.
+void RetireInputs(HiveManifest& manifest, const CommitScope& scope, const SwapRequest& request) {
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    Retire(manifest, scope, request.inputs[i], RetiredFile::Reason::kSuperseded);
+    if (request.inputs_as_planned.empty()) continue;
+    Time& at = manifest.retired.back().at;
+    at = std::max(at, request.inputs_as_planned[i].modified);
+  }
+}
+
 // One publication: the compare-and-swap and, if its outcome is not plain, the look at what is
 // there now.
 class Publication {
@@ -196,6 +207,10 @@ Status CheckClaims(const SwapRequest& request) {
   const Names live(planned.files.begin(), planned.files.end());
   Names seen;
   if (request.inputs.empty()) return Fail(Code::kInternal, "a swap without inputs");
+  if (!request.inputs_as_planned.empty() &&
+      request.inputs_as_planned.size() != request.inputs.size()) {
+    return Fail(Code::kInternal, "not all inputs are described");
+  }
   for (const std::string& name : request.inputs) {
     if (!live.contains(name)) return Fail(Code::kInternal, "input " + name + " is not live");
     if (!seen.insert(name).second) return Fail(Code::kInternal, "input " + name + " given twice");
@@ -228,10 +243,17 @@ Status CheckPresent(Store& store, const CommitScope& scope, const SwapRequest& r
                   output.name, "nothing was published; the inputs are untouched");
     }
   }
-  for (const std::string& name : request.inputs) {
+  for (size_t i = 0; i < request.inputs.size(); ++i) {
+    const std::string& name = request.inputs[i];
     const auto info = store.Stat(scope.key_prefix + name);
     if (!info && info.error().code != Code::kNotFound) return Fail(info.error());
     if (!info) return Lost(store, scope, request.planned, Code::kCorrupt, name, "input vanished");
+    if (request.inputs_as_planned.empty()) continue;
+    const storage::ObjectInfo& planned = request.inputs_as_planned[i];
+    if (info->size != planned.size || info->modified != planned.modified) {
+      return Lost(store, scope, request.planned, Code::kCorrupt, name,
+                  "input was replaced while it was rewritten");
+    }
   }
   return {};
 }
@@ -279,9 +301,7 @@ Result<ManifestSnapshot> HiveCommitter::Swap(const CommitScope& scope, const Swa
   std::erase_if(next.files, [&](const std::string& name) { return inputs.contains(name); });
   for (const SwapRequest::Output& output : request.outputs) next.files.push_back(output.name);
   std::ranges::sort(next.files);
-  for (const std::string& name : request.inputs) {
-    Retire(next, scope, name, RetiredFile::Reason::kSuperseded);
-  }
+  RetireInputs(next, scope, request);
   // Last, so that the look is as close to the swap as it can be.
   LITHIFY_TRY(CheckPresent(store_, scope, request));
   return Publication(store_, scope, &request.planned, &request).Run(next);

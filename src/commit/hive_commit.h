@@ -38,6 +38,9 @@ struct CommitScope {
 struct SwapRequest {
   ManifestSnapshot planned;         // The generation that the plan was made on.
   std::vector<std::string> inputs;  // All live in `planned`.
+  // What the listing that was planned on said of each input, in the order of `inputs`: one that is
+  // not so any more was not what was rewritten. Empty: not checked.
+  std::vector<storage::ObjectInfo> inputs_as_planned;
   struct Output {
     std::string name;
     int64_t size = 0;
@@ -61,8 +64,8 @@ class HiveCommitter {
                                  const std::vector<std::string>& late,
                                  const std::vector<std::string>& foreign);
   // Next generation: live files minus inputs plus outputs; inputs retired (R212 step 3).
-  // Checks rows_out == rows_in, inputs live and present, outputs new, present and of the stated
-  // size.
+  // Checks rows_out == rows_in, inputs live, present and as they were planned, outputs new, present
+  // and of the stated size.
   Result<ManifestSnapshot> Swap(const CommitScope& scope, const SwapRequest& request);
   // Next generation with the same live files: a compactor that planned on `base` can no longer
   // commit, so its unpublished outputs `orphans` are dead and may be removed.

@@ -282,6 +282,49 @@ TEST_F(HiveCommit, GoneRecordsAreDroppedOnlyIfTheFileIsGone) {
               ElementsAre(Retired("b.parquet", kSuperseded)));
 }
 
+// T22: between our listing and our look at the manifest, another writer brings a file of a name
+// that had been used before, adopts it and supersedes it. Its record must outlive our publication:
+// without it the file, still there for its grace, would be taken for late data and its rows come
+// back.
+TEST_F(HiveCommit, T22AStaleListingDropsNoRecordOfAFileThatCameBack) {
+  const ManifestSnapshot base = Prepare();
+  HiveCommitter committer(store_);
+  const ManifestSnapshot first = committer.Swap(Scope(), Request(base)).value();
+  ASSERT_TRUE(store_.Remove(kPrefix + "a.parquet"));
+  ASSERT_TRUE(store_.Remove(kPrefix + "b.parquet"));
+  const std::vector<std::string> gone = {"a.parquet", "b.parquet"};  // Our listing, taken now.
+
+  const ManifestSnapshot dropped = committer.Adopt(Scope("job-2", gone), first, {}, {}).value();
+  ASSERT_THAT(dropped.manifest.retired, IsEmpty());
+  Put("a.parquet", "late");
+  Put("out2.parquet", "four");
+  SwapRequest again = Request(committer.Adopt(Scope("job-2"), dropped, {"a.parquet"}, {}).value());
+  again.inputs = {"a.parquet", "out.parquet"};
+  again.outputs[0].name = "out2.parquet";
+  const ManifestSnapshot theirs = committer.Swap(Scope("job-2"), again).value();
+  ASSERT_THAT(theirs.manifest.retired, ElementsAre(Retired("a.parquet", kSuperseded, "job-2"),
+                                                   Retired("out.parquet", kSuperseded, "job-2")));
+
+  const auto publish = [&](std::string_view how) -> ManifestSnapshot {
+    const CommitScope scope = Scope("job-3", gone);
+    if (how == "adopt") return committer.Adopt(scope, Current(), {}, {}).value();
+    if (how == "fence") return committer.Fence(scope, Current(), {}).value();
+    Put("out3.parquet", "four");
+    SwapRequest swap = Request(Current());
+    swap.inputs = {"c.parquet"};
+    swap.outputs[0].name = "out3.parquet";
+    return committer.Swap(scope, swap).value();
+  };
+  for (const std::string_view how : {"adopt", "fence", "swap"}) {
+    const ManifestSnapshot ours = publish(how);
+    EXPECT_THAT(ours.manifest.retired,
+                testing::Contains(Retired("a.parquet", kSuperseded, "job-2")))
+        << how;
+    ExpectFails(committer.Adopt(Scope("job-3"), ours, {"a.parquet"}, {}), Code::kInternal,
+                "retired already");
+  }
+}
+
 // --- Outcomes that are not plain (R302, H5, P30) ---
 
 class HiveCommitOutcome : public HiveCommit {

@@ -1,6 +1,7 @@
 #include "lithify/compactor.h"
 
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <thread>
 
@@ -64,6 +65,23 @@ Compactor::SweepSummary Summarise(const job::SweepReport& report) {
   return summary;
 }
 
+// What the caller's code throws must neither end a thread of ours nor hide what a sweep did.
+template <typename F, typename... Args>
+void Call(std::vector<std::string>& errors, const F& callback, const Args&... args) {
+  if (!callback) return;
+  try {
+    callback(args...);
+  } catch (const std::exception& e) {
+    errors.push_back(std::string("internal: an event callback threw an exception: ") + e.what());
+  } catch (...) {
+    errors.emplace_back("internal: an event callback threw an exception");
+  }
+}
+
+std::string Unexpected(const std::exception& e) {
+  return std::string("internal: unexpected exception: ") + e.what();
+}
+
 }  // namespace
 
 class Compactor::Impl {
@@ -73,31 +91,51 @@ class Compactor::Impl {
   SweepSummary RunOnce(const Events& events) {
     SweepSummary summary;
     const CancelFlag never;
-    // On a thread of its own: a lowered priority cannot be raised again, and the caller keeps his.
-    std::jthread([&] { summary = Sweep(events, never); }).join();
+    try {
+      // On a thread of its own: a lowered priority cannot be raised again, and the caller keeps
+      // his.
+      std::jthread([&] { summary = Sweep(events, never); }).join();
+    } catch (const std::exception& e) {
+      summary.errors.push_back(Unexpected(e));
+    }
     return summary;
   }
 
   bool Start(std::chrono::milliseconds interval, Events events) {
     const std::lock_guard lock(mutex_);
-    if (loop_.joinable() || interval <= std::chrono::milliseconds::zero()) return false;
-    cancel_ = std::make_unique<CancelFlag>();
-    loop_ = std::jthread([this, interval, events = std::move(events), &cancel = *cancel_] {
-      Loop(interval, events, cancel);
-    });
+    // While Stop() waits for it, the loop runs still. Not waited for: this may be a callback of it.
+    if (stopping_ || loop_.joinable() || interval <= std::chrono::milliseconds::zero()) {
+      return false;
+    }
+    try {
+      auto cancel = std::make_shared<CancelFlag>();
+      loop_ = std::jthread([this, interval, events = std::move(events), cancel] {
+        Loop(interval, events, *cancel);
+      });
+      cancel_ = std::move(cancel);
+    } catch (const std::exception&) {
+      return false;  // No memory, or no more threads.
+    }
     return true;
   }
 
   void Stop() {
     std::jthread ending;
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
+      stopped_.wait(lock, [this] { return !stopping_; });  // Another Stop() is at it.
       if (!loop_.joinable()) return;
+      stopping_ = true;
       cancel_->Request();
       ending = std::move(loop_);
     }
     wake_.notify_all();
     ending.join();
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = false;
+    }
+    stopped_.notify_all();
   }
 
  private:
@@ -111,15 +149,27 @@ class Compactor::Impl {
 
   SweepSummary Sweep(const Events& events, const CancelFlag& cancel) {
     const std::lock_guard turn(sweep_mutex_);
+    try {
+      return SweepOnce(events, cancel);
+    } catch (const std::exception& e) {
+      SweepSummary summary;
+      summary.errors.push_back(Unexpected(e));
+      Call(summary.errors, events.on_error, Unexpected(e));
+      return summary;
+    }
+  }
+
+  SweepSummary SweepOnce(const Events& events, const CancelFlag& cancel) {
     if (session_->config().low_priority) embed::LowerThreadPriority();
     SilentProgress progress;
     const auto work = session_->Begin(progress, cancel);
     std::mutex calls;
+    std::vector<std::string> thrown;
     const auto report =
         work->job().Sweep({}, false, cancel, [&](const job::PartitionOutcome& outcome) {
           if (!events.on_partition || outcome.outcome == job::Outcome::kSkipped) return;
           const std::lock_guard one(calls);
-          events.on_partition(MakeEvent(outcome));
+          Call(thrown, events.on_partition, MakeEvent(outcome));
         });
     SweepSummary summary;
     if (report) {
@@ -128,10 +178,11 @@ class Compactor::Impl {
       summary.cancelled = report.error().code == Code::kCancelled;
       if (!summary.cancelled) {
         summary.errors.push_back(report.error().ToString());
-        if (events.on_error) events.on_error(summary.errors.front());
+        Call(thrown, events.on_error, summary.errors.front());
       }
     }
-    if (report && events.on_sweep) events.on_sweep(summary);
+    summary.errors.insert(summary.errors.end(), thrown.begin(), thrown.end());
+    if (report) Call(summary.errors, events.on_sweep, summary);
     return summary;
   }
 
@@ -139,11 +190,13 @@ class Compactor::Impl {
   std::mutex sweep_mutex_;  // One sweep at a time.
   std::mutex mutex_;        // Guards what follows.
   std::condition_variable wake_;
-  std::unique_ptr<CancelFlag> cancel_;
+  std::condition_variable stopped_;
+  bool stopping_ = false;               // A Stop() waits for the end of the loop.
+  std::shared_ptr<CancelFlag> cancel_;  // Of loop_, which holds it as well.
   std::jthread loop_;
 };
 
-std::unique_ptr<Compactor> Compactor::Open(Options options, std::string* error) {
+std::unique_ptr<Compactor> Compactor::Open(Options options, std::string* error) try {
   const auto fail = [&](const Error& e) {
     if (error != nullptr) *error = e.ToString();
     return nullptr;
@@ -170,6 +223,9 @@ std::unique_ptr<Compactor> Compactor::Open(Options options, std::string* error) 
   auto session = embed::HiveSession::Open(std::move(*root), std::move(*config));
   if (!session) return fail(session.error());
   return std::unique_ptr<Compactor>(new Compactor(std::make_unique<Impl>(std::move(*session))));
+} catch (const std::exception& e) {
+  if (error != nullptr) *error = Unexpected(e);
+  return nullptr;
 }
 
 Compactor::Compactor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -5,12 +5,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <sstream>
+#include <stdexcept>
+#include <thread>
 
 #include "embed/hive_session.h"
 
@@ -102,6 +105,87 @@ TEST_F(CompactorTest, TheLoopSweepsAgainAfterAFailureAndStops) {
   compactor->Stop();
 }
 
+TEST_F(CompactorTest, WhatACallbackThrowsEndsNeitherTheSweepNorTheLoop) {
+  AddDamagedFile();
+  const auto compactor = Open();
+  ASSERT_TRUE(compactor);
+  std::atomic<int> sweeps = 0;
+  Compactor::Events events;
+  events.on_partition = [](const Compactor::PartitionEvent&) {
+    throw std::runtime_error("from the caller");
+  };
+  events.on_sweep = [&](const Compactor::SweepSummary& summary) {
+    EXPECT_EQ(summary.failed, 1);
+    ++sweeps;
+    throw 7;  // Not even a std::exception.
+  };
+  const Compactor::SweepSummary summary = compactor->RunOnce(events);
+  ASSERT_EQ(summary.errors.size(), 3U);  // The damaged partition's, and these.
+  EXPECT_THAT(summary.errors[1], HasSubstr("from the caller"));
+  EXPECT_THAT(summary.errors[2], HasSubstr("callback"));
+  ASSERT_TRUE(compactor->Start(std::chrono::milliseconds(1), events));
+  while (sweeps < 3) std::this_thread::yield();
+  compactor->Stop();
+}
+
+// Under a sanitizer: a loop must not see the flag of another.
+TEST_F(CompactorTest, StartAndStopFromSeveralThreads) {
+  std::filesystem::create_directories(root_ + "/data");
+  const auto compactor = Open();
+  ASSERT_TRUE(compactor);
+  std::atomic<int> started = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < 50; ++i) {
+          if (compactor->Start(std::chrono::milliseconds(1))) ++started;
+          compactor->Stop();
+        }
+      });
+    }
+  }
+  EXPECT_GT(started, 0);
+  EXPECT_TRUE(compactor->Start(std::chrono::hours(1)));  // None is left.
+  compactor->Stop();
+}
+
+// A callback that asks for a loop while Stop() waits for that very callback.
+TEST_F(CompactorTest, StartWhileStopWaitsIsRefused) {
+  AddDamagedFile();
+  const auto compactor = Open();
+  ASSERT_TRUE(compactor);
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool inside = false;
+  bool release = false;
+  Compactor::Events events;
+  events.on_partition = [&](const Compactor::PartitionEvent&) {
+    std::unique_lock lock(mutex);
+    inside = true;
+    changed.notify_all();
+    changed.wait(lock, [&] { return release; });
+  };
+  ASSERT_TRUE(compactor->Start(std::chrono::hours(1), events));
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return inside; });
+  }
+  std::jthread stopper([&] { compactor->Stop(); });
+  for (int i = 0; i < 50; ++i) {  // Before Stop() and while it waits alike.
+    EXPECT_FALSE(compactor->Start(std::chrono::hours(1), events));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  {
+    const std::lock_guard lock(mutex);
+    release = true;
+  }
+  changed.notify_all();
+  stopper.join();
+  EXPECT_TRUE(compactor->Start(std::chrono::hours(1)));
+  compactor->Stop();
+}
+
 TEST_F(CompactorTest, OnlyAPositiveInterval) {
   const auto compactor = Open();
   ASSERT_TRUE(compactor);
@@ -147,6 +231,48 @@ TEST_F(CompactorTest, TheFileBesideTheDataIsTheConfiguration) {
   EXPECT_EQ((*session)->partitions_at_once(), 1);
   EXPECT_EQ((*session)->audit_path(),
             std::filesystem::canonical(root_).string() + "/_lithify/audit.jsonl");
+}
+
+// Two trees with one log, and the same keys in both.
+TEST_F(CompactorTest, ASharedAuditLogTellsItsTreesApart) {
+  std::filesystem::create_directories(root_ + "/one/data");
+  std::filesystem::create_directories(root_ + "/two/data");
+  const std::string log = root_ + "/audit.jsonl";
+  {
+    const auto audit = observe::OpenFileAuditLog(log);
+    observe::AuditEvent intent;
+    intent.time = *ParseTime("2020-01-02T05:00");
+    intent.job_id = "dead";
+    intent.tree = root_ + "/one";
+    intent.series = "data";
+    intent.tenant = "a";
+    intent.partition = kPartition;
+    intent.inputs = {"a.parquet", "b.parquet"};
+    intent.outputs = {"c.parquet"};
+    intent.generation = 1;
+    ASSERT_TRUE(audit->Append(intent));
+    // Committed, in tree one.
+    std::filesystem::create_directories(root_ + "/one/" + kPartition);
+    std::ofstream(root_ + "/one/" + kPartition + "manifest.json")
+        << R"({"generation":1,"files":["c.parquet"],)"
+        << R"("lithify":{"version":1,"job_id":"dead","retired":[]}})";
+    std::ofstream(root_ + "/one/" + kPartition + "c.parquet") << "PAR1 this is not Parquet";
+  }
+  const auto records = [&] { return observe::OpenFileAuditLog(log)->ReadAll().value(); };
+  const auto sweep = [&](const std::string& tree) {
+    std::string error;
+    const auto compactor = Compactor::Open(
+        {.root = root_ + tree, .overrides = {{"audit_log.path", log}}, .use_environment = false},
+        &error);
+    ASSERT_TRUE(compactor) << error;
+    compactor->RunOnce();
+  };
+  sweep("/two");  // Where that partition is not even there.
+  EXPECT_EQ(records().size(), 1U);
+  sweep("/one");
+  ASSERT_EQ(records().size(), 2U);
+  EXPECT_EQ(records()[1].event.phase, observe::AuditEvent::Phase::kCommitted);
+  EXPECT_EQ(records()[1].event.tree, root_ + "/one");
 }
 
 }  // namespace

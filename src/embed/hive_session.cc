@@ -134,6 +134,8 @@ std::unique_ptr<HiveWork> HiveSession::Begin(observe::Progress& progress,
   settings.partitions_at_once = partitions_at_once();
   settings.memory_bytes = config_.memory_bytes;
   settings.audit_series = config_.audit_series;
+  // A log inside the tree moves with the tree; one elsewhere may be that of several.
+  if (!config_.audit_log_path.empty()) settings.audit_tree = root_;
   work->job_.emplace(services, std::move(settings));
   return work;
 }

@@ -37,7 +37,7 @@ class Collector {
         id_(loaded.state.id),
         job_id_(job_id),
         report_(report) {
-    for (const HiveFile& file : loaded.state.files) states_[file.name] = file.state;
+    for (const HiveFile& file : loaded.state.files) files_[file.name] = &file;
   }
 
   bool Run(bool dry_run, const CancelFlag& cancel) {
@@ -69,7 +69,7 @@ class Collector {
     }
     for (const GcDecision& decision : removals) {
       if (cancel.requested()) break;
-      Remove(decision, states_[decision.name] == FileState::kRetired);
+      Remove(decision, files_.at(decision.name)->state == FileState::kRetired);
     }
     const bool fenced = !orphans.empty() && !cancel.requested() && Fence(orphans);
     Audit();
@@ -78,7 +78,7 @@ class Collector {
 
  private:
   bool Undecided(const std::string& name) const {
-    const FileState state = states_.at(name);
+    const FileState state = files_.at(name)->state;
     return state == FileState::kAmbiguous || state == FileState::kUnreadable;
   }
 
@@ -88,6 +88,19 @@ class Collector {
 
   void Remove(const GcDecision& decision, bool recorded) {
     const std::string key = id_.key_prefix + decision.name;
+    // It was judged by what the listing said of it.
+    auto info = services_.store.Stat(key);
+    if (!info) {
+      if (info.error().code != Code::kNotFound) {
+        report_.errors.push_back(std::move(info.error()).In(key));
+      }
+      return;
+    }
+    const HiveFile& listed = *files_.at(decision.name);
+    if (info->size != listed.size || info->modified != listed.modified) {
+      report_.kept.push_back({key, info->size, "it was changed since it was listed"});
+      return;
+    }
     auto may = MayRemove(services_.store, id_, decision.name, recorded);
     if (!may) {
       report_.errors.push_back(std::move(may.error()).In(key));
@@ -137,6 +150,7 @@ class Collector {
     event.phase = observe::AuditEvent::Phase::kCollected;
     event.time = services_.clock.Now();
     event.job_id = job_id_;
+    event.tree = settings_.audit_tree;
     event.series = id_.series;
     event.tenant = id_.tenant;
     event.partition = id_.key_prefix;
@@ -153,7 +167,7 @@ class Collector {
   const PartitionId& id_;
   const std::string& job_id_;
   GcReport& report_;
-  std::map<std::string, FileState> states_;
+  std::map<std::string, const HiveFile*> files_;
   std::vector<std::string> removed_;
   int64_t bytes_ = 0;
 };

@@ -55,6 +55,9 @@ struct HiveSettings {
   // Series that committed compactions are recorded in as Parquet (R244); empty: none. Its layout
   // must have a tenant and a day.
   std::string audit_series;
+  // Written into every record of the audit log, and records of other trees are not ours: for a log
+  // that several trees share. Empty for a log of one tree.
+  std::string audit_tree;
 };
 
 enum class Outcome {

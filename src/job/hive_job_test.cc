@@ -535,6 +535,135 @@ TEST(HiveSweep, UnknownOutcomeRemovesNothing) {
   EXPECT_EQ(world.Phases().back(), "committed 2");
 }
 
+// P30, H5: the swap was applied although the store says that it failed, with a code by which
+// nothing can have happened. The outputs are live: only the look before each removal knows.
+TEST(HiveSweep, H5_OutputsThatAreLiveAreNotDiscarded) {
+  for (const Code code : {Code::kDenied, Code::kLimit, Code::kInvalid}) {
+    SCOPED_TRACE(CodeName(code));
+    JobWorld world;
+    world.WriteFive(kSealed);
+    FaultyStore seen(world.store, [&](std::string_view op, const std::string& key, bool before) {
+      return op == "PutIf" && !before ? Status(Fail(code, "so it says", key)) : Status();
+    });
+    const auto report = world.Sweep(seen);
+    EXPECT_EQ(Of(report, kSealed).outcome, Outcome::kFailed);
+    EXPECT_EQ(Of(report, kSealed).error->code, code);
+    const HiveManifest manifest = world.Manifest(kSealed);
+    EXPECT_EQ(manifest.generation, 2U);
+    ASSERT_THAT(manifest.files, SizeIs(1));
+    EXPECT_TRUE(world.Names(kSealed).contains(manifest.files.front()));
+    EXPECT_EQ(world.LiveRows(kSealed), kFiveRows);
+    world.clock.Advance(61 * kMinute);
+    EXPECT_THAT(world.Sweep()->gc.removed, SizeIs(5));
+    EXPECT_EQ(world.LiveRows(kSealed), kFiveRows);
+  }
+}
+
+TEST(HiveSweep, H5_AppliedAndFoundIsCommitted) {
+  for (const Code code : {Code::kConflict, Code::kTransient, Code::kUnknownOutcome}) {
+    SCOPED_TRACE(CodeName(code));
+    JobWorld world;
+    world.WriteFive(kSealed);
+    FaultyStore seen(world.store, [&](std::string_view op, const std::string& key, bool before) {
+      return op == "PutIf" && !before ? Status(Fail(code, "so it says", key)) : Status();
+    });
+    EXPECT_EQ(Of(world.Sweep(seen), kSealed).outcome, Outcome::kCommitted);
+    EXPECT_EQ(world.LiveRows(kSealed), kFiveRows);
+    EXPECT_THAT(world.Phases(), ElementsAre("intent 2", "committed 2"));
+  }
+}
+
+// A plain failure: what was written for nothing goes.
+TEST(HiveSweep, OutputsOfAFailedSwapAreDiscarded) {
+  JobWorld world;
+  world.WriteFive(kSealed);
+  FaultyStore seen(world.store, [&](std::string_view op, const std::string& key, bool before) {
+    return op == "PutIf" && before ? Status(Fail(Code::kDenied, "read-only", key)) : Status();
+  });
+  EXPECT_EQ(Of(world.Sweep(seen), kSealed).error->code, Code::kDenied);
+  EXPECT_THAT(world.Names(kSealed), SizeIs(6));  // Five inputs and the manifest.
+  EXPECT_EQ(world.Manifest(kSealed).generation, 1U);
+  EXPECT_THAT(world.Phases(), ElementsAre("intent 2", "aborted 2"));
+}
+
+// Holds the first replacement of an object back, and says that it timed out.
+class DelayingStore final : public storage::Store {
+ public:
+  explicit DelayingStore(storage::Store& store) : store_(store) {}
+
+  // The delayed request lands.
+  Status Land() { return store_.PutIf(key_, bytes_, version_); }
+
+  Status PutIf(const std::string& key, std::string_view bytes,
+               const std::string& version) override {
+    if (key_.empty()) {
+      key_ = key;
+      bytes_ = bytes;
+      version_ = version;
+    }
+    return Fail(Code::kTransient, "timed out", key);
+  }
+  Result<storage::ObjectInfo> Stat(const std::string& key) override { return store_.Stat(key); }
+  Result<storage::Blob> Get(const std::string& key, int64_t max_bytes) override {
+    return store_.Get(key, max_bytes);
+  }
+  Result<std::unique_ptr<storage::Reader>> Open(const std::string& key) override {
+    return store_.Open(key);
+  }
+  Result<std::vector<storage::ObjectInfo>> List(const std::string& prefix) override {
+    return store_.List(prefix);
+  }
+  Status PutNew(const std::string& key, std::string_view bytes) override {
+    return store_.PutNew(key, bytes);
+  }
+  Result<std::unique_ptr<storage::Writer>> Create(const std::string& key) override {
+    return store_.Create(key);
+  }
+  Status Remove(const std::string& key) override { return store_.Remove(key); }
+  std::string Describe() const override { return store_.Describe(); }
+
+ private:
+  storage::Store& store_;
+  std::string key_;
+  std::string bytes_;
+  std::string version_;
+};
+
+// R302, P30: not there when looked for, but the request is still under way.
+TEST(HiveSweep, H5_ADelayedSwapFindsItsOutputs) {
+  JobWorld world;
+  world.WriteFive(kSealed);
+  DelayingStore delaying(world.store);
+  const auto report = world.Sweep(delaying);
+  EXPECT_EQ(Of(report, kSealed).outcome, Outcome::kFailed);
+  EXPECT_EQ(Of(report, kSealed).error->code, Code::kTransient);
+  EXPECT_EQ(world.Manifest(kSealed).generation, 1U);
+  EXPECT_THAT(world.Phases(), ElementsAre("intent 2", "unknown 2"));
+
+  ASSERT_TRUE(delaying.Land());
+  EXPECT_EQ(world.Manifest(kSealed).generation, 2U);
+  ASSERT_THAT(world.Manifest(kSealed).files, SizeIs(1));
+  EXPECT_TRUE(world.Names(kSealed).contains(world.Manifest(kSealed).files.front()));
+  EXPECT_EQ(world.LiveRows(kSealed), kFiveRows);
+  EXPECT_EQ(world.Sweep()->reconciled, 1);
+  EXPECT_EQ(world.Phases().back(), "committed 2");
+}
+
+// The same request that never lands: the next sweeps do the work, and the outputs go in the end.
+TEST(HiveSweep, H5_ALostSwapLeavesOutputsToTheCollection) {
+  JobWorld world;
+  world.WriteFive(kSealed);
+  DelayingStore delaying(world.store);
+  ASSERT_EQ(Of(world.Sweep(delaying), kSealed).error->code, Code::kTransient);
+  EXPECT_THAT(world.Names(kSealed), SizeIs(7));  // With the output.
+  ASSERT_EQ(Of(world.Sweep(), kSealed).outcome, Outcome::kCommitted);
+  world.clock.Advance(61 * kMinute);
+  ASSERT_TRUE(world.Sweep());  // Inputs go; the orphan is fenced and goes.
+  EXPECT_THAT(world.Names(kSealed), SizeIs(2));
+  EXPECT_EQ(world.LiveRows(kSealed), kFiveRows);
+  EXPECT_FALSE(delaying.Land());  // Too late: fenced.
+}
+
 TEST(HiveSweep, RefusesWrongSettings) {
   JobWorld world;
   world.settings.audit_series = "nowhere";

@@ -16,8 +16,8 @@ constexpr int kReadsMax = 5;
 
 struct Raw {
   HivePartitionState state;
-  Time manifest_modified;
   std::vector<std::string> missing;  // Live in the manifest, not in the listing.
+  std::string irregular;             // The first link or special file with a data file's name.
 };
 
 // Lists, then reads the manifest, once. nullopt: the two do not fit, try again.
@@ -31,7 +31,10 @@ Result<std::optional<Raw>> ReadOnce(storage::Store& store, const PartitionId& id
     if (name.empty() || name.ends_with('/')) continue;  // Nested keys are not ours (R200).
     if (name == table::kManifestName) {
       manifest_listed = true;
-      raw.manifest_modified = object.modified;
+      continue;
+    }
+    if (!object.regular) {
+      if (raw.irregular.empty() && IsLiveFileName(name)) raw.irregular = std::move(name);
       continue;
     }
     raw.state.files.push_back({.name = std::move(name),
@@ -70,20 +73,65 @@ Result<Raw> ReadStable(storage::Store& store, const PartitionId& id) {
               "the next sweep tries again");
 }
 
-// See LoadPartition. The manifest's time is asked for after it was read, so that it is never that
-// of an older one.
-Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state) {
-  if (!state.manifest) return {};
-  HiveManifest& manifest = state.manifest->manifest;
-  const auto is_own = [&](const RetiredFile& file) { return file.job_id == manifest.job_id; };
-  if (!std::ranges::any_of(manifest.retired, is_own)) return {};
-  auto info = store.Stat(state.id.key_prefix + std::string(table::kManifestName));
+// To be asked after the manifest was read, so that it is never the time of an older one.
+Result<Time> ManifestTime(storage::Store& store, const PartitionId& id) {
+  auto info = store.Stat(id.key_prefix + std::string(table::kManifestName));
   if (!info && info.error().code == Code::kNotFound) {
-    return Fail(Code::kConflict, "the manifest disappeared while it was read", state.id.key_prefix);
+    return Fail(Code::kConflict, "the manifest disappeared while it was read", id.key_prefix);
   }
-  if (!info) return Fail(std::move(info.error()).In(state.id.key_prefix));
-  for (RetiredFile& file : manifest.retired) {
-    if (is_own(file)) file.at = std::max(file.at, info->modified);
+  if (!info) return Fail(std::move(info.error()).In(id.key_prefix));
+  return info->modified;
+}
+
+void FindReusedNames(LoadedPartition& loaded) {
+  if (!loaded.state.manifest || loaded.trouble) return;
+  for (const HiveFile& file : loaded.state.files) {
+    if (file.state != FileState::kAmbiguous) continue;
+    const RetiredFile* record = FindRetired(loaded.state.manifest->manifest, file.name);
+    if (record == nullptr || !plan::ReusesName(file, *record)) continue;
+    loaded.trouble = Error{Code::kCorrupt,
+                           "a file was written under the name of a retired one (retired at " +
+                               FormatTime(record->at) + ", modified at " +
+                               FormatTime(file.modified) + "); names must be unique",
+                           loaded.state.id.key_prefix + file.name, "rename it to have it adopted"};
+    return;
+  }
+}
+
+// Rows of the files that the manifest names; nullopt if one of them cannot be read.
+Result<std::optional<int64_t>> CountLiveRows(const HiveServices& services,
+                                             const HivePartitionState& state) {
+  int64_t rows = 0;
+  for (const std::string& name : state.manifest->manifest.files) {
+    auto facts = services.runner.Inspect(state.id.key_prefix + name);
+    if (facts) {
+      rows += facts->rows;
+    } else if (facts.error().code == Code::kCorrupt || facts.error().code == Code::kNotFound) {
+      return std::optional<int64_t>();
+    } else {
+      return Fail(std::move(facts.error()).In(state.id.key_prefix + name));
+    }
+  }
+  return rows;
+}
+
+// Over another writer's manifest, a file with just as many rows as all that is live may be what
+// that writer's compactor made of it and did not get to publish: adopted, it would show all rows
+// twice.
+Status DoubtForeignOutputs(const HiveServices& services, LoadedPartition& loaded) {
+  if (!loaded.state.manifest || loaded.state.manifest->manifest.has_lineage) return {};
+  if (loaded.Names(FileState::kLate).empty()) return {};
+  LITHIFY_TRY_ASSIGN(const std::optional<int64_t> live, CountLiveRows(services, loaded.state));
+  for (HiveFile& file : loaded.state.files) {
+    if (file.state != FileState::kLate || (live && file.rows != *live)) continue;
+    file.state = FileState::kAmbiguous;
+    loaded.foreign.push_back(file.name);
+    loaded.notes.push_back(
+        file.name + " is not adopted: " +
+        (live ? "it has as many rows as all files of another writer's manifest together, and may "
+                "be that writer's unfinished compaction of them"
+              : "not all files of another writer's manifest can be read, so it may hold their "
+                "rows"));
   }
   return {};
 }
@@ -147,7 +195,18 @@ Result<LoadedPartition> LoadPartition(const HiveServices& services,
   LoadedPartition loaded;
   loaded.state = std::move(raw.state);
   LITHIFY_TRY(RepairRetiredTimes(services.store, loaded.state));
-  plan::ClassifyFiles(loaded.state, raw.manifest_modified);
+  Time manifest_modified;  // Decides only over another writer's.
+  if (loaded.state.manifest && !loaded.state.manifest->manifest.has_lineage) {
+    LITHIFY_TRY_ASSIGN(manifest_modified, ManifestTime(services.store, id));
+  }
+  plan::ClassifyFiles(loaded.state, manifest_modified);
+  if (!raw.irregular.empty()) {
+    loaded.irregular = true;
+    loaded.trouble = Error{Code::kUnsupported,
+                           "is a symbolic link or special file, which lithify does not follow",
+                           id.key_prefix + raw.irregular, "replace it by the file itself"};
+  }
+  FindReusedNames(loaded);
   loaded.foreign = loaded.Names(FileState::kAmbiguous);
   std::vector<HiveFile> kept;
   kept.reserve(loaded.state.files.size());
@@ -159,7 +218,20 @@ Result<LoadedPartition> LoadPartition(const HiveServices& services,
     kept.push_back(std::move(file));
   }
   loaded.state.files = std::move(kept);
+  LITHIFY_TRY(DoubtForeignOutputs(services, loaded));
   return loaded;
+}
+
+Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state) {
+  if (!state.manifest) return {};
+  HiveManifest& manifest = state.manifest->manifest;
+  const auto is_own = [&](const RetiredFile& file) { return file.job_id == manifest.job_id; };
+  if (!std::ranges::any_of(manifest.retired, is_own)) return {};
+  LITHIFY_TRY_ASSIGN(const Time published, ManifestTime(store, state.id));
+  for (RetiredFile& file : manifest.retired) {
+    if (is_own(file)) file.at = std::max(file.at, published);
+  }
+  return {};
 }
 
 Status InspectLive(const HiveServices& services, LoadedPartition& loaded) {

@@ -21,20 +21,26 @@ struct LoadedPartition {
   std::vector<std::string> foreign;
   // The first file that nobody can place: the partition is not compacted while it is there.
   std::optional<Error> trouble;
+  // The trouble is a link or special file that readers without a manifest follow: nothing is
+  // published here while it is there.
+  bool irregular = false;
   std::vector<std::string> notes;
 
   uint64_t generation() const { return state.manifest ? state.manifest->manifest.generation : 0; }
   std::vector<std::string> Names(FileState wanted) const;
 };
 
-// The times of files that this manifest's own job retired are moved forward to the manifest's
-// time: a compactor may have read its clock long before its swap was applied, and the grace of
-// readers counts from the swap (H3). Publishing over the snapshot keeps the repaired times.
+// Retired times are repaired, see RepairRetiredTimes.
 //
 // kCorrupt for a bad manifest, or one that names a file which is not there; kConflict if the
 // partition kept changing while it was read.
 Result<LoadedPartition> LoadPartition(const HiveServices& services,
                                       const plan::HiveOptions& options, const PartitionId& id);
+
+// Moves the times of files that this manifest's own job retired forward to the manifest's time: a
+// compactor may have read its clock long before its swap was applied, and the grace of readers
+// counts from the swap (H3). Publishing over the snapshot keeps the repaired times.
+Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state);
 
 // Reads the footer of every live file (rows, what cannot be rewritten). kCorrupt if one is no
 // Parquet, or if there is no manifest although a file is a compaction's output: then the manifest

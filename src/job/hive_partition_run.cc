@@ -17,6 +17,7 @@ using Phase = AuditEvent::Phase;
 
 constexpr int kAdoptionsMax = 3;
 constexpr int kSwapsMax = 3;  // Of one swap that is known not to have been applied.
+constexpr int kRebasesMax = 3;
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
@@ -60,6 +61,7 @@ Status PartitionRun::Steps(GcReport& gc) {
   LITHIFY_TRY(Load());
   LITHIFY_TRY(Collect(gc));
   LITHIFY_TRY(cancel_.Check());
+  if (loaded_.irregular) return Fail(*loaded_.trouble);
   LITHIFY_TRY(Adopt());
   if (loaded_.trouble) return Fail(*loaded_.trouble);
   LITHIFY_TRY(Plan());
@@ -168,10 +170,13 @@ rewrite::GroupRequest PartitionRun::MakeRequest() {
     const auto file = std::ranges::find(loaded_.state.files, name, &HiveFile::name);
     LITHIFY_CHECK(file != loaded_.state.files.end(), "the plan names a file that is not there");
     request.inputs.push_back({id_.key_prefix + name, file->size});
+    inputs_as_planned_.push_back({id_.key_prefix + name, file->size, file->modified});
   }
   request.rows = MakeRowRule(LayoutOf(settings_, id_), id_);
   request.shape = settings_.shape;
   request.shape.outputs = outcome_.plan.outputs;
+  request.shape.outputs_max = static_cast<int>(request.inputs.size()) - 1;
+  request.shape.file_size_bytes_target = settings_.options.target_file_bytes;
   request.verify = settings_.verify;
   request.threads = share_.threads;
   request.memory_bytes = share_.memory_bytes;
@@ -215,8 +220,36 @@ Status PartitionRun::BeforePublish() {
 Status PartitionRun::CheckUnmoved() {
   LITHIFY_TRY_ASSIGN(const auto current, table::ReadManifest(services_.store, id_.key_prefix));
   if (current && current->version == loaded_.state.manifest->version) return {};
-  return Fail(Code::kConflict, "another generation was published during the rewrite",
-              id_.key_prefix, "the next sweep plans again");
+  return Rebase({});
+}
+
+Status PartitionRun::Rebase(const std::vector<std::string>& outputs) {
+  const auto lost = [&](const std::string& why) {
+    return Fail(Code::kConflict, "another generation was published during the rewrite" + why,
+                id_.key_prefix, "the next sweep plans again");
+  };
+  if (rebases_ == kRebasesMax) return lost(", again and again");
+  HivePartitionState current;
+  current.id = id_;
+  LITHIFY_TRY_ASSIGN(current.manifest, table::ReadManifest(services_.store, id_.key_prefix));
+  if (!current.manifest) return lost("");
+  const HiveManifest& manifest = current.manifest->manifest;
+  if (!manifest.has_lineage || manifest.generation <= loaded_.generation()) return lost("");
+  for (const std::string& name : outcome_.plan.inputs) {
+    if (!IsLive(manifest, name)) return lost(", in which " + name + " is not live");
+  }
+  for (const std::string& name : outputs) {
+    // The record of a fenced output goes once the file is gone.
+    if (FindRetired(manifest, name) == nullptr &&
+        services_.store.Stat(id_.key_prefix + name).has_value()) {
+      continue;
+    }
+    return lost(", and output " + name + " was fenced");
+  }
+  LITHIFY_TRY(RepairRetiredTimes(services_.store, current));
+  ++rebases_;
+  loaded_.state.manifest = std::move(current.manifest);
+  return {};
 }
 
 Status PartitionRun::Bootstrap() {
@@ -226,6 +259,11 @@ Status PartitionRun::Bootstrap() {
   if (fresh.state.manifest) {
     return Fail(Code::kConflict, "somebody else published the first generation", id_.key_prefix,
                 "the next sweep plans again");
+  }
+  if (fresh.trouble) return Fail(*fresh.trouble);
+  if (const HiveFile* file = plan::UnnameableFile(fresh.state)) {
+    return Fail(Code::kUnsupported, "a manifest cannot name this file, so its rows would vanish",
+                id_.key_prefix + file->name, "rename or remove it");
   }
   if (guard::kBootstrap) LITHIFY_TRY(InspectLive(services_, fresh));
   std::vector<std::string> live = fresh.Names(FileState::kLive);
@@ -271,15 +309,16 @@ Status PartitionRun::Commit(const rewrite::GroupReport& report) {
     DiscardOutputs(services_, id_, event.outputs, outcome_.notes);
     return Fail(std::move(intent.error()).In("audit log: the intent could not be recorded"));
   }
-  auto published = Swap(report);
+  auto published = Swap(report, event);
   if (!published) return SwapFailed(std::move(published.error()), std::move(event));
   return Finish(std::move(*published), std::move(event));
 }
 
-Result<ManifestSnapshot> PartitionRun::Swap(const rewrite::GroupReport& report) {
+Result<ManifestSnapshot> PartitionRun::Swap(const rewrite::GroupReport& report, AuditEvent& event) {
   commit::SwapRequest request;
   request.planned = *loaded_.state.manifest;
   request.inputs = outcome_.plan.inputs;
+  request.inputs_as_planned = inputs_as_planned_;
   for (const rewrite::OutputFile& output : report.outputs) {
     request.outputs.push_back({.name = output.name, .size = output.size, .rows = output.rows});
   }
@@ -287,18 +326,44 @@ Result<ManifestSnapshot> PartitionRun::Swap(const rewrite::GroupReport& report) 
   request.rows_out = report.rows_out;
   for (int attempt = 1;; ++attempt) {
     auto published = committer_.Swap(Scope(), request);
-    if (published || published.error().code != Code::kTransient || attempt == kSwapsMax) {
+    if (published) return published;
+    if (published.error().code == Code::kConflict) {
+      if (!Rebase(event.outputs)) return published;
+      LITHIFY_TRY(RecordRebase(event, published.error()));
+      request.planned = *loaded_.state.manifest;
+      attempt = 0;
+    } else if (published.error().code != Code::kTransient || attempt == kSwapsMax) {
       return published;
     }
   }
+}
+
+// T25 holds for each generation that is tried: the one that did not come is settled before the next
+// is announced.
+Status PartitionRun::RecordRebase(AuditEvent& event, const Error& why) {
+  const Time first = event.time;
+  event.phase = Phase::kAborted;
+  event.time = services_.clock.Now();
+  event.error = why.ToString();
+  Status recorded = services_.audit.Append(event);
+  event.error.clear();
+  if (recorded) {
+    event.phase = Phase::kIntent;
+    event.time = first;  // Its event file is named already, by this time.
+    event.generation = loaded_.generation() + 1;
+    recorded = services_.audit.Append(event);
+  }
+  if (recorded) return {};
+  return Fail(std::move(recorded.error()).In("audit log: the intent could not be recorded"));
 }
 
 Status PartitionRun::SwapFailed(Error error, AuditEvent event) {
   event.time = services_.clock.Now();
   event.error = error.ToString();
   error = std::move(error).In(id_.key_prefix);
-  if (error.code == Code::kUnknownOutcome) {
-    // The outputs may be live: nothing is removed. The next sweep reconciles.
+  if (error.code == Code::kUnknownOutcome || error.code == Code::kTransient) {
+    // The outputs may be live, or a delayed request may still make them so: nothing is removed. The
+    // next sweeps reconcile, or collect them behind a fence.
     event.phase = Phase::kUnknown;
     services_.progress.Line(error.ToString());
     Append(std::move(event));
@@ -353,6 +418,7 @@ AuditEvent PartitionRun::MakeEvent(Phase phase) const {
   event.phase = phase;
   event.time = services_.clock.Now();
   event.job_id = job_id_;
+  event.tree = settings_.audit_tree;
   event.series = id_.series;
   event.tenant = id_.tenant;
   event.partition = id_.key_prefix;

@@ -43,9 +43,16 @@ class PartitionRun {
   Status BeforePublish();
   Status Bootstrap();
   Status CheckUnmoved();
+  // Takes the manifest as it is now for the new base, if another compactor has only added to what
+  // we planned on, such as late files: our inputs are all live still, and nobody has fenced or
+  // removed one of `outputs`. Otherwise kConflict. Without it, a trickle of late files and a second
+  // compactor that adopts them would make every rewrite futile.
+  Status Rebase(const std::vector<std::string>& outputs);
   rewrite::GroupRequest MakeRequest();
   Status Commit(const rewrite::GroupReport& report);
-  Result<ManifestSnapshot> Swap(const rewrite::GroupReport& report);
+  // Each attempt on a new base has its own intent: `event` is that of the last.
+  Result<ManifestSnapshot> Swap(const rewrite::GroupReport& report, observe::AuditEvent& event);
+  Status RecordRebase(observe::AuditEvent& event, const Error& why);
   Status SwapFailed(Error error, observe::AuditEvent event);
   Status Finish(ManifestSnapshot published, observe::AuditEvent event);
   void Append(observe::AuditEvent event);  // A failure becomes a note.
@@ -64,6 +71,8 @@ class PartitionRun {
   const std::string job_id_;
   commit::HiveCommitter committer_;
   LoadedPartition loaded_;
+  std::vector<storage::ObjectInfo> inputs_as_planned_;
+  int rebases_ = 0;
   PartitionOutcome outcome_;
 };
 

@@ -43,10 +43,12 @@ struct History {
   std::map<std::pair<std::string, uint64_t>, std::string> committed_by;  // -> job id.
 };
 
-History ReadHistory(const std::vector<AuditRecord>& records) {
+// Of one tree.
+History ReadHistory(const std::vector<AuditRecord>& records, const std::string& tree) {
   History history;
   for (const AuditRecord& record : records) {
     const AuditEvent& event = record.event;
+    if (event.tree != tree) continue;
     if (event.phase == Phase::kEmitted) history.emitted.insert(event.emitted_file);
     if (event.phase == Phase::kAdopted || event.phase == Phase::kCollected ||
         event.phase == Phase::kEmitted) {
@@ -90,7 +92,7 @@ class Reconciler {
       report_.errors.push_back(std::move(records.error()).In("audit log"));
       return;
     }
-    History history = ReadHistory(*records);
+    History history = ReadHistory(*records, settings_.audit_tree);
     for (auto& [attempt, trail] : history.trails) {
       if (cancel.requested()) return;
       if (trail.intent != nullptr && trail.committed == nullptr && !trail.aborted) {
@@ -108,6 +110,16 @@ class Reconciler {
       return;
     }
     if (finding->fate == Fate::kWait) return;
+    if (finding->fate == Fate::kCommitted) {
+      // Its job may be alive, have given this generation up, and be committed under a later one: it
+      // said so before that, so that after the look at the manifest the log has it.
+      auto settled = IsSettledNow(intent);
+      if (!settled) {
+        report_.errors.push_back(std::move(settled.error()).In("audit log"));
+        return;
+      }
+      if (*settled) return;
+    }
     if (finding->fate == Fate::kUnknown && trail.unknown) return;  // It was said before.
     AuditEvent outcome = intent;
     outcome.time = services_.clock.Now();
@@ -132,6 +144,14 @@ class Reconciler {
     }
   }
 
+  Result<bool> IsSettledNow(const AuditEvent& intent) {
+    LITHIFY_TRY_ASSIGN(const std::vector<AuditRecord> records, services_.audit.ReadAll());
+    const History now = ReadHistory(records, settings_.audit_tree);
+    const auto trail = now.trails.find(AttemptOf(intent));
+    return trail != now.trails.end() &&
+           (trail->second.committed != nullptr || trail->second.aborted);
+  }
+
   Result<Finding> Find(const History& history, const AuditEvent& intent) {
     LITHIFY_TRY_ASSIGN(const auto snapshot, table::ReadManifest(services_.store, intent.partition));
     if (!snapshot) {
@@ -140,10 +160,21 @@ class Reconciler {
     const HiveManifest& manifest = snapshot->manifest;
     if (manifest.generation < intent.generation) return FindUndecided(intent);
     if (manifest.generation == intent.generation && manifest.has_lineage) {
-      if (manifest.job_id == intent.job_id) return Finding{Fate::kCommitted, {}};
-      return Finding{Fate::kAborted, "job " + manifest.job_id + " published this generation"};
+      if (manifest.job_id == intent.job_id && Shows(manifest, intent)) {
+        return Finding{Fate::kCommitted, {}};
+      }
+      // By the same job: its adoption or fence, not its swap.
+      return Finding{Fate::kAborted, "job " + manifest.job_id + " published this generation" +
+                                         (manifest.job_id == intent.job_id ? " without it" : "")};
     }
     return FindOvertaken(history, intent, manifest);
+  }
+
+  // That the generation is what the attempt wanted to publish.
+  static bool Shows(const HiveManifest& manifest, const AuditEvent& intent) {
+    const auto is_live = [&](const std::string& name) { return IsLive(manifest, name); };
+    if (!intent.outputs.empty()) return std::ranges::any_of(intent.outputs, is_live);
+    return std::ranges::none_of(intent.inputs, is_live);
   }
 
   // The generation of the attempt is still to come: its process may be alive. It cannot commit any

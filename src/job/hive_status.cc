@@ -10,7 +10,8 @@ namespace {
 
 // Time of the last commit per partition, by the audit log. A log that cannot be read is an error of
 // the report, not of the partitions.
-std::map<std::string, Time> LastCommits(observe::AuditLog& audit, std::vector<Error>& errors) {
+std::map<std::string, Time> LastCommits(observe::AuditLog& audit, const std::string& tree,
+                                        std::vector<Error>& errors) {
   std::map<std::string, Time> last;
   auto records = audit.ReadAll();
   if (!records) {
@@ -19,6 +20,7 @@ std::map<std::string, Time> LastCommits(observe::AuditLog& audit, std::vector<Er
   }
   for (const observe::AuditRecord& record : *records) {
     if (record.event.phase != observe::AuditEvent::Phase::kCommitted) continue;
+    if (record.event.tree != tree) continue;
     Time& time = last[record.event.partition];
     time = std::max(time, record.event.time);
   }
@@ -48,7 +50,7 @@ Result<StatusReport> HiveJob::GetStatus(const table::PartitionFilter& filter,
   StatusReport report;
   report.skipped_paths = std::move(found.skipped);
   report.errors = std::move(found.errors);
-  const auto commits = LastCommits(services_.audit, report.errors);
+  const auto commits = LastCommits(services_.audit, settings_.audit_tree, report.errors);
   for (const PartitionId& id : found.partitions) {
     LITHIFY_TRY(cancel.Check());
     PartitionStatus status;

@@ -1,7 +1,10 @@
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <iterator>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -30,7 +33,7 @@ Status CheckSettings(const HiveServices& services, const HiveSettings& settings)
   return CheckAuditSeries(services, settings);
 }
 
-// Runs `work(0 … count - 1)`, in that order, on `threads` threads.
+// Runs `work(0 … count - 1)`, in that order, on `threads` threads, or as many as there can be.
 template <typename F>
 void ForEach(size_t count, int threads, F work) {
   std::atomic<size_t> next{0};
@@ -38,8 +41,35 @@ void ForEach(size_t count, int threads, F work) {
     for (size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) work(i);
   };
   std::vector<std::jthread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(loop);
+  try {
+    for (int i = 1; i < threads; ++i) others.emplace_back(loop);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that run do all the work.
+  }
   loop();
+}
+
+Error FromException(const std::exception& e, const std::string& where) {
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
+    return {Code::kLimit, "out of memory", where, "lower limits.memory or limits.jobs"};
+  }
+  return {Code::kInternal, std::string("unexpected exception: ") + e.what(), where,
+          "please report this"};
+}
+
+// What third-party code throws ends one partition, not the process.
+PartitionOutcome RunPartition(const HiveServices& services, const HiveSettings& settings,
+                              const PartitionId& id, RunShare share, bool dry_run,
+                              const CancelFlag& cancel, GcReport& gc) {
+  try {
+    return PartitionRun(services, settings, id, share, dry_run, cancel).Run(gc);
+  } catch (const std::exception& e) {
+    PartitionOutcome outcome;
+    outcome.id = id;
+    outcome.outcome = Outcome::kFailed;
+    outcome.error = FromException(e, id.key_prefix);
+    return outcome;
+  }
 }
 
 void Merge(GcReport& into, GcReport&& from) {
@@ -98,12 +128,15 @@ Result<SweepReport> HiveJob::Sweep(
   ForEach(ids.size(), at_once, [&](size_t i) {
     GcReport gc;
     // One bad partition never stops the others (R240).
-    report.partitions[i] =
-        PartitionRun(services_, settings_, ids[i], share, dry_run, cancel).Run(gc);
+    report.partitions[i] = RunPartition(services_, settings_, ids[i], share, dry_run, cancel, gc);
     services_.progress.AddItem();
     std::lock_guard lock(mutex);
-    Merge(report.gc, std::move(gc));
-    if (on_partition) on_partition(report.partitions[i]);
+    try {
+      Merge(report.gc, std::move(gc));
+      if (on_partition) on_partition(report.partitions[i]);
+    } catch (const std::exception& e) {
+      report.errors.push_back(FromException(e, ids[i].key_prefix));
+    }
   });
   report.cancelled = cancel.requested();
   report.took = services_.clock.Monotonic() - begin;

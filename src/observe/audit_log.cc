@@ -44,6 +44,7 @@ Json EventObject(const AuditEvent& event) {
   out["job_id"] = event.job_id;
   out["actor"] = {{"username", event.actor}};
   out["status"] = IsFailure(event.phase) ? "failure" : "success";
+  if (!event.tree.empty()) out["tree"] = event.tree;
   out["series"] = event.series;
   out["tenant"] = event.tenant;
   out["partition"] = event.partition;
@@ -135,6 +136,7 @@ Result<AuditEvent> ParseEvent(const Json& object) {
     members.Refuse("time");
   }
   event.job_id = members.Text("job_id");
+  event.tree = members.Text("tree", false);
   event.series = members.Text("series");
   event.tenant = members.Text("tenant");
   event.partition = members.Text("partition");

@@ -51,6 +51,7 @@ struct AuditEvent {
   std::string error;
   std::string emitted_file;  // Key of the Parquet event file, for kCommitted and kEmitted.
   std::string actor = {};    // Who ran it. Empty: Append writes the user of this process.
+  std::string tree = {};     // Root of the tree, in a log that several share; else empty.
 };
 
 struct AuditRecord {

@@ -40,6 +40,19 @@ AuditEvent Event(int n, Phase phase = Phase::kIntent) {
   return event;
 }
 
+TEST(AuditLine, TheTreeIsAMemberOnlyWhereThereIsOne) {
+  AuditEvent event = Event(1);
+  EXPECT_EQ(AuditEventJson(event).find("\"tree\""), std::string::npos);
+  event.tree = "/data/lake";
+  EXPECT_NE(AuditEventJson(event).find("\"tree\":\"/data/lake\""), std::string::npos);
+  ChainHead head;
+  const auto line = ParseAuditLine(MakeAuditLine(event, {}, head));
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->record.event.tree, "/data/lake");
+  ChainHead other;
+  EXPECT_EQ(ParseAuditLine(MakeAuditLine(Event(1), {}, other))->record.event.tree, "");
+}
+
 class AuditFileTest : public testing::Test {
  protected:
   void SetUp() override {

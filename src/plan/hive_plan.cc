@@ -150,20 +150,6 @@ std::string IrreducibleReason(const Choice& choice, const HiveOptions& options) 
          FormatBytes(options.target_file_bytes) + " each";
 }
 
-// A file that readers without a manifest take as data and that no manifest can name: the first
-// generation would hide its rows.
-const HiveFile* UnnameableFile(const HivePartitionState& state) {
-  if (state.manifest) return nullptr;
-  for (const HiveFile& file : state.files) {
-    const std::string_view name = file.name;
-    if (file.state == FileState::kOther && name.ends_with(".parquet") && !name.starts_with('.') &&
-        name.find('/') == std::string_view::npos) {
-      return &file;
-    }
-  }
-  return nullptr;
-}
-
 // A choice that reduces, as a candidate, unless one of its inputs cannot be read.
 void FillCandidate(const HivePartitionState& state, const Choice& choice,
                    const HiveOptions& options, PartitionPlan& plan) {
@@ -220,9 +206,7 @@ class GcPlanner {
         return IfOld(file, GcAction::kFenceRemove, "output of an attempt that did not commit");
       case FileState::kLive: return {GcAction::kKeep, "live"};
       case FileState::kLate: return {GcAction::kKeep, "late data, to be adopted"};
-      case FileState::kAmbiguous:
-        return {GcAction::kKeep,
-                "not in the manifest that another writer left: late or dead, nobody can tell"};
+      case FileState::kAmbiguous: return {GcAction::kKeep, AmbiguousReason(file)};
       case FileState::kUnreadable:
         return {GcAction::kKeep, "not in the manifest and its footer cannot be read"};
       case FileState::kOther: return {GcAction::kKeep, "not a file of lithify's"};
@@ -231,12 +215,22 @@ class GcPlanner {
   }
 
  private:
+  std::string AmbiguousReason(const HiveFile& file) const {
+    const auto record = retired_.find(file.name);
+    if (record != retired_.end() && ReusesName(file, *record->second)) {
+      return "written under the name of a file that was retired at " +
+             FormatTime(record->second->at);
+    }
+    return "not in the manifest that another writer left: late or dead, nobody can tell";
+  }
+
   std::pair<GcAction, std::string> DecideRetired(const HiveFile& file) const {
     const auto record = retired_.find(file.name);
     if (record == retired_.end()) {
       return {GcAction::kKeep, "no record of its retirement"};
     }
     const RetiredFile& retired = *record->second;
+    if (ReusesName(file, retired)) return {GcAction::kKeep, AmbiguousReason(file)};
     if (retired.reason == RetiredFile::Reason::kForeign) {
       return {GcAction::kKeep, "was there, unlisted, when lithify took over: late or dead"};
     }
@@ -335,11 +329,11 @@ Time SealingNow(Time now, const HivePartitionState& state) {
 
 void ClassifyFiles(HivePartitionState& state, Time manifest_modified) {
   std::unordered_set<std::string_view> live;
-  std::unordered_map<std::string_view, RetiredFile::Reason> retired;
+  std::unordered_map<std::string_view, const RetiredFile*> retired;
   if (state.manifest) {
     for (const std::string& name : state.manifest->manifest.files) live.insert(name);
     for (const RetiredFile& file : state.manifest->manifest.retired) {
-      retired.emplace(file.name, file.reason);
+      retired.emplace(file.name, &file);
     }
   }
   for (HiveFile& file : state.files) {
@@ -351,8 +345,9 @@ void ClassifyFiles(HivePartitionState& state, Time manifest_modified) {
     } else if (!state.manifest || live.contains(file.name)) {
       file.state = FileState::kLive;
     } else if (record != retired.end()) {
-      file.state = record->second == RetiredFile::Reason::kForeign ? FileState::kAmbiguous
-                                                                   : FileState::kRetired;
+      const bool undecided = record->second->reason == RetiredFile::Reason::kForeign ||
+                             ReusesName(file, *record->second);
+      file.state = undecided ? FileState::kAmbiguous : FileState::kRetired;
     } else {
       file.state = ClassifyUnlisted(file, state.manifest->manifest.has_lineage, manifest_modified);
     }
@@ -368,6 +363,23 @@ std::vector<std::string> MissingLiveFiles(const HivePartitionState& state) {
     if (!present.contains(name)) missing.push_back(name);
   }
   return missing;
+}
+
+const HiveFile* UnnameableFile(const HivePartitionState& state) {
+  if (state.manifest) return nullptr;
+  for (const HiveFile& file : state.files) {
+    const std::string_view name = file.name;
+    if (file.state == FileState::kOther && name.ends_with(".parquet") && !name.starts_with('.') &&
+        name.find('/') == std::string_view::npos) {
+      return &file;
+    }
+  }
+  return nullptr;
+}
+
+bool ReusesName(const HiveFile& file, const RetiredFile& retired) {
+  return retired.reason != RetiredFile::Reason::kForeign && retired.at > kUnknownTime &&
+         file.modified > retired.at;
 }
 
 std::vector<GcDecision> PlanGc(const HivePartitionState& state, const HiveOptions& options,

@@ -64,6 +64,14 @@ void ClassifyFiles(HivePartitionState& state, Time manifest_modified);
 // caller must stop at this partition. In the manifest's order; empty without a manifest.
 std::vector<std::string> MissingLiveFiles(const HivePartitionState& state);
 
+// A file that readers without a manifest take as data and that no manifest can name: the first
+// generation would hide its rows. nullptr: none, or there is a manifest.
+const HiveFile* UnnameableFile(const HivePartitionState& state);
+
+// True if `file`, which has the name of the retired one, was modified after that one was retired
+// (superseded or fenced): somebody wrote a new file under its name. What it holds nobody can tell.
+bool ReusesName(const HiveFile& file, const RetiredFile& retired);
+
 enum class GcAction {
   kRemove,       // Temporary or retired, past every grace.
   kFenceRemove,  // Own orphan past the grace: fence the generation first, then remove.

@@ -437,8 +437,11 @@ TEST(HiveClassify, WithLineageEveryFileHasAFate) {
                       {"dead.parquet", kPublished, RetiredFile::Reason::kFenced, "j"},
                       {"theirs.parquet", kPublished, RetiredFile::Reason::kForeign, "j"}};
   EXPECT_EQ(StateOf("live.parquet", kStart, manifest), FileState::kLive);
-  EXPECT_EQ(StateOf("old.parquet", kLater, manifest), FileState::kRetired);
-  EXPECT_EQ(StateOf("dead.parquet", kLater, manifest), FileState::kRetired);
+  for (const char* name : {"old.parquet", "dead.parquet"}) {
+    EXPECT_EQ(StateOf(name, kPublished, manifest), FileState::kRetired);
+    // Younger than its record: another file under its name.
+    EXPECT_EQ(StateOf(name, kPublished + kMicro, manifest), FileState::kAmbiguous);
+  }
   EXPECT_EQ(StateOf("theirs.parquet", kLater, manifest), FileState::kAmbiguous);
   // H1, T22: unlisted and not retired is acknowledged data, however old it looks.
   EXPECT_EQ(StateOf("new.parquet", kStart, manifest), FileState::kLate);
@@ -524,9 +527,10 @@ TEST(HiveGc, H3R238T24RetiredFilesWaitForBothTimes) {
   for (const auto reason : {kSuperseded, kFenced}) {
     EXPECT_EQ(action(kAtGrace, kAtGrace, reason), GcAction::kRemove);
     EXPECT_EQ(action(kStart, kAtGrace + kMicro, reason), GcAction::kKeepYoung);
-    EXPECT_EQ(action(kAtGrace + kMicro, kStart, reason), GcAction::kKeepYoung);
     EXPECT_EQ(action(kStart, kLater + std::chrono::days(1), reason), GcAction::kKeepYoung);
-    EXPECT_EQ(action(kLater + std::chrono::days(1), kStart, reason), GcAction::kKeepYoung);
+    // Younger than its record: not the file that was retired, however old it gets.
+    EXPECT_EQ(action(kStart + kMicro, kStart, reason), GcAction::kKeep);
+    EXPECT_EQ(action(kLater + std::chrono::days(1), kStart, reason), GcAction::kKeep);
     EXPECT_EQ(action(Time{}, kStart, reason), GcAction::kKeep);
     EXPECT_EQ(action(kStart, Time{}, reason), GcAction::kKeep);
   }

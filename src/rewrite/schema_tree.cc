@@ -287,7 +287,15 @@ class Uniter {
       const std::string name = out->kind == SchemaNode::Kind::kList ? "list.element"
                                : i == 0                             ? "key_value.key"
                                                                     : "key_value.value";
+      const bool some_required = std::ranges::any_of(same, [](auto* n) { return n->required; });
       LITHIFY_TRY_ASSIGN(auto child, Unite(std::move(same), false, Dotted(path, name)));
+      if (out->kind == SchemaNode::Kind::kMap && i == 0 && some_required && !child->required) {
+        // Arrow does not read maps with optional keys: the rows of the other files would be lost to
+        // it.
+        return Fail(Code::kUnsupported,
+                    "has optional keys in one file and required ones in another", path,
+                    "rewrite the odd file with required keys");
+      }
       out->children.push_back(std::move(child));
     }
     return out;

@@ -229,6 +229,11 @@ Status WriteFully(int fd, int64_t offset, std::span<const std::byte> bytes,
   return {};
 }
 
+Status TouchFile(int fd, const std::string& where) {
+  if (futimens(fd, nullptr) != 0) return Fail(ErrnoError(errno, "set the time of", where));
+  return {};
+}
+
 Status SyncFile(int fd, const std::string& where) {
   // After a failed fsync the kernel may forget that the pages were dirty: it is never retried.
   if (Fsync(fd) != 0) return Fail(ErrnoError(errno, "make durable", where));

@@ -82,6 +82,8 @@ Result<int64_t> ReadFully(int fd, int64_t offset, std::span<std::byte> out,
                           const std::string& where);
 Status WriteFully(int fd, int64_t offset, std::span<const std::byte> bytes,
                   const std::string& where);
+// Its time of modification becomes now.
+Status TouchFile(int fd, const std::string& where);
 Status SyncFile(int fd, const std::string& where);
 Status SyncDirectory(const Directory& directory);
 

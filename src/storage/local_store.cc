@@ -72,11 +72,12 @@ class LocalWriter final : public Writer {
   // that runs meanwhile sees either no object or ours.
   Status Publish() override {
     LITHIFY_TRY(CheckOpen());
-    if (sync_) {
-      if (Status synced = SyncFile(temporary_.fd.get(), place_.path()); !synced) {
-        failure_ = synced.error();
-        return synced;
-      }
+    // An output may wait long for its siblings: its grace counts from when it becomes visible.
+    Status ready = TouchFile(temporary_.fd.get(), place_.path());
+    if (ready && sync_) ready = SyncFile(temporary_.fd.get(), place_.path());
+    if (!ready) {
+      failure_ = ready.error();
+      return ready;
     }
     Status renamed = RenameTemporary(place_.directory, temporary_.name, place_.name, false);
     if (!renamed) {
@@ -325,6 +326,8 @@ Result<std::vector<ObjectInfo>> LocalStore::List(const std::string& prefix) {
       out.push_back({prefix + name + "/", 0, {}});
     } else if (S_ISREG(info.st_mode)) {
       out.push_back({prefix + name, info.st_size, ModifiedTime(info)});
+    } else {
+      out.push_back({.key = prefix + name, .size = 0, .modified = {}, .regular = false});
     }
   }
   std::ranges::sort(out, {}, &ObjectInfo::key);

@@ -53,6 +53,7 @@ class MemoryWriter final : public Writer {
     std::lock_guard lock(store_.mutex_);
     LITHIFY_TRY_ASSIGN(MemoryStore::Object * object, FindTemporary());
     LITHIFY_TRY(store_.CheckFree(key_));
+    object->modified = store_.clock_.Now();
     store_.objects_.emplace(key_, std::move(*object));
     store_.objects_.erase(temporary_);
     open_ = false;

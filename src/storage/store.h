@@ -30,6 +30,9 @@ struct ObjectInfo {
   std::string key;
   int64_t size = 0;  // Bytes.
   Time modified;
+  // False, in a listing only, for what no other verb touches: symbolic links, pipes, devices. Their
+  // size is 0 and their time unset.
+  bool regular = true;
   bool operator==(const ObjectInfo&) const = default;
 };
 
@@ -56,7 +59,8 @@ class Writer {
   virtual ~Writer() = default;
   virtual Status Append(std::span<const std::byte> bytes) = 0;
   virtual int64_t size() const = 0;
-  // Makes the bytes durable and visible under the key, only if the key is absent (kConflict).
+  // Makes the bytes durable and visible under the key, only if the key is absent (kConflict). The
+  // object's time is that of this call, not of the last Append.
   virtual Status Publish() = 0;
   virtual void Discard() noexcept = 0;
 };
@@ -70,7 +74,9 @@ class Store {
   virtual Result<Blob> Get(const std::string& key, int64_t max_bytes) = 0;
   virtual Result<std::unique_ptr<Reader>> Open(const std::string& key) = 0;
   // Immediate children of `prefix` (ends in '/' or is empty), sorted by key: objects, and common
-  // prefixes (with a trailing slash, size 0). An absent prefix is an empty list.
+  // prefixes (with a trailing slash, size 0). An absent prefix is an empty list. Links and special
+  // files are listed, as not `regular`, because other readers of the tree may follow them; Stat,
+  // Get, Open and Remove refuse them (kDenied).
   virtual Result<std::vector<ObjectInfo>> List(const std::string& prefix) = 0;
 
   // Creates `key` with `bytes`, or kConflict if it exists.

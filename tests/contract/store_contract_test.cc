@@ -448,7 +448,16 @@ TEST_P(LocalStoreTest, LinksPipesAndDevicesAreNotOurs) {
   fs::create_directory_symlink(outside.path(), Path("dir"));
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
   ASSERT_EQ(CodeOf(store().PutNew("real", "x")), kOk);
-  EXPECT_EQ(Names(""), KeyList{"real"});
+  // Listed, so that nobody takes the directory for complete, but as not ours.
+  EXPECT_EQ(Names(""), (KeyList{"dangling", "dir", "link", "pipe", "real"}));
+  const auto listed = store().List("").value();
+  for (const ObjectInfo& info : listed) {
+    if (info.key == "real") {
+      EXPECT_EQ(info, store().Stat("real").value());
+    } else {
+      EXPECT_EQ(info, (ObjectInfo{.key = info.key, .size = 0, .modified = {}, .regular = false}));
+    }
+  }
   EXPECT_EQ(CodeOf(store().List("dir/")), Code::kDenied);
   for (const std::string key : {"link", "dangling", "dir/secret", "pipe"}) {
     EXPECT_EQ(CodeOf(store().Stat(key)), Code::kDenied) << key;
@@ -484,6 +493,20 @@ TEST_P(LocalStoreTest, TimesAreThoseOfTheFileInMicroseconds) {
   ASSERT_EQ(utimensat(AT_FDCWD, Path("x").c_str(), times, 0), 0);
   EXPECT_EQ(FormatTime(store().Stat("x").value().modified), "2026-11-29T16:20:00.123456Z");
   EXPECT_EQ(store().List("").value()[0], store().Stat("x").value());
+}
+
+// An output that waited for its siblings is not old when it becomes visible.
+TEST_P(LocalStoreTest, AWritersObjectIsOfTheTimeOfItsPublication) {
+  auto writer = store().Create("x").value();
+  ASSERT_EQ(CodeOf(writer->Append(std::as_bytes(std::span("abc", 3)))), kOk);
+  const std::string temporary = Path(Names("").at(0));
+  const timespec times[2] = {{0, UTIME_OMIT}, {1'000'000'000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, temporary.c_str(), times, 0), 0);
+  ASSERT_EQ(store().List("").value().at(0).modified, ParseTime("2001-09-09T01:46:40").value());
+  const Time before = SystemClock().Now();
+  ASSERT_EQ(CodeOf(writer->Publish()), kOk);
+  // The kernel's time of files is that of its last tick.
+  EXPECT_GE(store().Stat("x").value().modified, before - std::chrono::milliseconds(100));
 }
 
 TEST_P(LocalStoreTest, TooLongNamesAreInvalid) {

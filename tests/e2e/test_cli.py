@@ -4,17 +4,22 @@ import datetime
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
 import sys
 import time
+import uuid
 
 import cli
 import judge
+import pyarrow as pa
+import pyarrow.compute  # noqa: F401  pa.compute
+import pyarrow.parquet as pq
 import pytest
 import tree as trees
-from tree import HOUR, log_table
+from tree import HOUR, log_table, minimal_table
 
 NEXT_HOUR = HOUR + datetime.timedelta(hours=1)
 
@@ -155,8 +160,6 @@ def test_own_layout(tmp_path):
     root = tmp_path / "lake"
     partition = root / "metrics" / "region=eu" / "date=2025-03-04"
     partition.mkdir(parents=True)
-    import pyarrow as pa
-    import pyarrow.parquet as pq
     start = int(datetime.datetime(2025, 3, 4, tzinfo=trees.UTC).timestamp()) * 10**9
     for i in range(6):
         pq.write_table(pa.table({"zone": ["eu"] * 10, "at": pa.array(range(start, start + 10)),
@@ -173,12 +176,9 @@ def test_own_layout(tmp_path):
     assert judge.pyarrow_rows(trees.live(partition)) == before
 
 
-def test_interrupt_stops_within_a_second(tree, lithify):
-    """Ctrl-C leaves everything right: readers see all rows, and a re-run finishes the work."""
-    for i in range(24):
-        tree.fill(files=5, rows=1500, hour=HOUR + datetime.timedelta(hours=i), body_bytes=400)
-    expected = judge.row_count(trees.live_of_tree(tree.root))
-    process = cli.start("compact", tree.root, "--jobs", "1", "--io-limit", "4MiB")
+def interrupted(tree, *args):
+    """Starts a sweep, interrupts it at work, and returns the seconds from the signal to its end."""
+    process = cli.start("compact", tree.root, *args)
     time.sleep(0.7)
     assert process.poll() is None, "the sweep was over before it could be interrupted"
     asked = time.monotonic()
@@ -186,7 +186,24 @@ def test_interrupt_stops_within_a_second(tree, lithify):
     _, err = process.communicate(timeout=30)
     took = time.monotonic() - asked
     assert process.returncode == cli.INTERRUPTED, err
-    assert took < 5.0  # A second on an idle machine; generous for a loaded one.
+    return took
+
+
+def stops_within_a_second(tree, *args):
+    """Machines are shared: one of three tries must do it."""
+    took = []
+    while len(took) < 3 and not (took and took[-1] <= 1.0):
+        took.append(interrupted(tree, *args))
+    assert took[-1] <= 1.0, took
+
+
+def test_interrupt_stops_within_a_second(tree, lithify):
+    """Ctrl-C leaves everything right: readers see all rows, and a re-run finishes the work. Here
+    the sweep mostly waits, for its bounded rate."""
+    for i in range(24):
+        tree.fill(files=5, rows=1500, hour=HOUR + datetime.timedelta(hours=i), body_bytes=400)
+    expected = judge.row_count(trees.live_of_tree(tree.root))
+    stops_within_a_second(tree, "--jobs", "1", "--io-limit", "4MiB")
     assert judge.row_count(trees.live_of_tree(tree.root)) == expected
 
     lithify("compact")
@@ -194,6 +211,20 @@ def test_interrupt_stops_within_a_second(tree, lithify):
     assert len(live) == 24
     rows = judge.pyarrow_rows(live, ["row"])
     assert len(rows) == expected and sum(rows.values()) == expected
+
+
+def test_interrupt_stops_a_loaded_run_within_a_second(tree):
+    """Here it computes, on one large group: stopping does not wait for a column or a row group."""
+    count = 1_000_000
+    for i in range(5):
+        rng = random.Random(i)
+        tree.write(minimal_table("acme", HOUR, **{
+            f"c{c}": pa.Array.from_buffers(pa.int64(), count,
+                                           [None, pa.py_buffer(rng.randbytes(8 * count))])
+            for c in range(4)}), use_dictionary=False, compression="lz4", row_group_size=count)
+    before = trees.contents(tree.partition())
+    stops_within_a_second(tree, "--jobs", "2", "--set", "output.codec_level=12")
+    assert trees.contents(tree.partition()) == before  # No manifest, no temporary.
 
 
 def test_files_lists_the_live_set(tree, lithify):
@@ -249,29 +280,110 @@ def test_audit_has_the_history(tree, lithify):
     assert done["generation"] == trees.generation(tree.partition())
 
 
+EVENT_SCHEMA = pa.schema([
+    pa.field("tenant_id", pa.string(), nullable=False),
+    pa.field("timestamp", pa.timestamp("ns", "UTC"), nullable=False),
+    pa.field("event_kind", pa.uint8(), nullable=False),
+    pa.field("event_type", pa.string(), nullable=False),
+    pa.field("reason", pa.string()),
+    pa.field("compaction_partition", pa.string()),
+    pa.field("compaction_input_files", pa.list_(pa.field("element", pa.string()))),
+    pa.field("compaction_output_file", pa.string()),
+    pa.field("compaction_output_files", pa.list_(pa.field("element", pa.string()))),
+    pa.field("compaction_generation", pa.uint64()),
+    pa.field("compaction_rows", pa.uint64()),
+])
+
+
+def event_files(tree, tenant="acme"):
+    return sorted(tree.root.glob(f"audit/tenant_id={tenant}/year=*/month=*/day=*/*.parquet"))
+
+
 def test_audit_series_gets_an_event_file(tree, lithify):
-    """R244: the additive columns, as Parquet, in the audit series of the tenant."""
-    tree.fill(files=6, rows=10)
+    """R243-R245: one event per commit, with the additive columns, as Parquet, in the audit series
+    of the tenant, in the partition of the day; and the audit log in order."""
+    inputs = [path.name for path in tree.fill(files=6, rows=10)]
+    begin = datetime.datetime.now(datetime.timezone.utc)
     lithify("compact")
-    files = sorted(tree.root.glob("audit/tenant_id=acme/year=*/month=*/day=*/*.parquet"))
+    end = datetime.datetime.now(datetime.timezone.utc)
+    files = event_files(tree)
     assert len(files) == 1
-    rows = [dict(zip(names, values)) for names, values in event_rows(files[0])]
-    assert len(rows) == 1
-    event = rows[0]
-    assert (event["tenant_id"], event["event_kind"], event["event_type"]) == \
-        ("acme", 3, "compaction")
-    assert event["compaction_partition"] == "year=2025/month=03/day=04/hour=05"
-    assert event["compaction_rows"] == 60
-    assert event["compaction_generation"] == trees.generation(tree.partition())
-    assert event["compaction_output_file"] == trees.live(tree.partition())[0].name
-    assert len(event["compaction_input_files"]) == 6
+    assert uuid.UUID(files[0].stem).version == 7
+
+    table = pq.ParquetFile(files[0]).read()
+    assert table.schema.equals(EVENT_SCHEMA), table.schema
+    nanos = table.column("timestamp").cast(pa.int64())[0].as_py()
+    assert begin.timestamp() - 1e-3 <= nanos / 1e9 <= end.timestamp()
+    day = datetime.datetime.fromtimestamp(nanos / 1e9, datetime.timezone.utc)
+    assert files[0].parent.relative_to(tree.root).as_posix() == \
+        f"audit/tenant_id=acme/{day:year=%Y/month=%m/day=%d}"
+    output = trees.live(tree.partition())[0].name
+    assert table.drop_columns(["timestamp"]).to_pylist() == [{
+        "tenant_id": "acme", "event_kind": 3, "event_type": "compaction", "reason": None,
+        "compaction_partition": "year=2025/month=03/day=04/hour=05",
+        "compaction_input_files": sorted(inputs), "compaction_output_file": output,
+        "compaction_output_files": [output],
+        "compaction_generation": trees.generation(tree.partition()), "compaction_rows": 60}]
+
+    records = lithify("audit", "--json").json["records"]
+    assert [record["phase"] for record in records] == ["intent", "committed", "emitted"]
+    assert len({record["job_id"] for record in records}) == 1
+    assert [record["seq"] for record in records] == sorted(record["seq"] for record in records)
+    assert {record["partition"].rstrip("/") for record in records} == {tree.key(tree.partition())}
+    lithify("compact")  # Nothing to do: no second event.
+    assert event_files(tree) == files
 
 
-def event_rows(path):
-    import pyarrow.parquet as pq
-    table = pq.ParquetFile(path).read()
-    table = table.drop_columns([name for name in table.column_names if "time" in name])
-    return [(table.column_names, list(row.values())) for row in table.to_pylist()]
+def move_events_back(tree, days):
+    """Makes today's event files those of an earlier day: in another directory, with other times."""
+    moved = []
+    for path in event_files(tree):
+        table = pq.ParquetFile(path).read()
+        at = table.schema.get_field_index("timestamp")
+        earlier = pa.compute.subtract(table.column(at).cast(pa.int64()), days * 86400 * 10**9)
+        table = table.set_column(at, table.schema.field(at), earlier.cast(table.schema.types[at]))
+        when = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=days)
+        where = tree.root / f"audit/tenant_id=acme/{when:year=%Y/month=%m/day=%d}"
+        where.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, where / path.name)
+        path.unlink()
+        moved.append(where / path.name)
+    trees.age(tree.root, days * 86400)
+    return moved
+
+
+def test_audit_partitions_compact_themselves(tree, lithify):
+    """The events of one day, from two sweeps, become one file on a later day, like any data."""
+    for hour in range(3):
+        tree.fill(files=5, rows=10, hour=HOUR + datetime.timedelta(hours=hour))
+    lithify("compact")
+    for hour in range(3, 6):
+        tree.fill(files=5, rows=10, hour=HOUR + datetime.timedelta(hours=hour))
+    lithify("compact")
+    assert len(event_files(tree)) == 6
+    assert not list(tree.root.glob("audit/**/manifest.json"))  # Not sealed: the day goes on.
+    moved = move_events_back(tree, days=2)
+    assert len({path.parent for path in moved}) == 1
+    before = pa.concat_tables([pq.ParquetFile(path).read() for path in moved])
+
+    report = lithify("compact", "--json").json
+    audit = moved[0].parent
+    live = trees.live(audit)
+    assert len(live) == 1 and live[0] not in moved
+    table = pq.ParquetFile(live[0]).read()
+    assert table.schema.equals(EVENT_SCHEMA), table.schema
+    order = [("compaction_partition", "ascending")]
+    assert table.sort_by(order).equals(before.sort_by(order))
+    assert cli.partitions(report)[tree.key(audit)]["outcome"] == "committed"
+    # That is a compaction, too: it has an event of its own, today, and then there is rest.
+    new = [path for path in event_files(tree) if path.parent != audit]
+    assert len(new) == 1
+    event = pq.ParquetFile(new[0]).read().to_pylist()[0]
+    assert event["compaction_partition"] == audit.relative_to(audit.parents[2]).as_posix()
+    assert event["compaction_rows"] == 6
+    lithify("compact")
+    assert [path for path in event_files(tree) if path.parent != audit] == new
+    lithify("verify")
 
 
 def test_verify_finds_damage(tree, lithify):
