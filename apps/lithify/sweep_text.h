@@ -15,7 +15,7 @@ struct CostModel {
   int threads = 1;
   int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
 };
-// Input bytes per second and thread, as bench/RESULTS.md has it for the recode tier (rounded down).
+// Input bytes per second and thread: between the shapes of bench/RESULTS.md (38 to 180 MiB/s).
 inline constexpr int64_t kBytesPerSecondPerThread = 80 * kMiB;
 Duration EstimateTime(int64_t bytes, const CostModel& model);
 

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import time
 
 import cli
 import judge
@@ -89,6 +90,13 @@ def test_writer_beside_a_watching_compactor(tree, lithify):
     try:
         for i in range(30):
             tree.write(log_table("acme", HOUR, 20, seed=f"w{i}"))
+        # Its first line shows that it sweeps, and so that it listens to signals.
+        log = tree.root / "_lithify" / "audit.jsonl"
+        for _ in range(300):
+            if log.exists():
+                break
+            time.sleep(0.1)
+        assert log.exists(), "the daemon has not swept within 30 s"
     finally:
         daemon.send_signal(signal.SIGTERM)
         daemon.communicate(timeout=60)
