@@ -44,8 +44,8 @@ struct RowRule {
   std::vector<std::string> time_columns;  // Empty: not checked. Tried in order per row (R198).
   std::optional<Time> start;              // Bucket [start, end).
   std::optional<Time> end;
-  // Columns of these names, where a file has them, must hold exactly this text or number in every
-  // row: the path's other key=value pairs.
+  // The path's other key=value pairs: a column of that name, where a file has it, must hold exactly
+  // this text or number, or null, in every row.
   std::vector<std::pair<std::string, std::string>> path_values;
 };
 

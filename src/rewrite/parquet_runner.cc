@@ -19,7 +19,7 @@ constexpr size_t kOpenFilesMax = 256;
 
 // Of a bound on the process's memory, what the buffers may take. The rest is for what no pool
 // counts: footers, codecs' own state, and memory that the allocator keeps (measured: up to a
-// fifth).
+// quarter).
 int64_t PoolBytes(int64_t memory_bytes) {
   return std::max(memory_bytes / 2, memory_bytes * 7 / 10 - 16 * kMiB);
 }
