@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ./dev check [--fast] [STEP…]: everything that must hold before a change lands. Each step counts
 # as one check; the last line is `N passed, N failed`. Steps by name: format style dependencies tidy
-# sanitizers simulation crash.
+# sanitizers simulation crash services spark.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 prepare_all
@@ -34,7 +34,8 @@ check_sanitizers() {
   LITHIFY_BUILD_DIR="$LITHIFY_ROOT/build-asan" \
     LITHIFY_CMAKE_ARGS="-DLITHIFY_SANITIZE=address,undefined" bash scripts/build.sh || return 1
   # The wheel's allocators are not instrumented: ownership that passes through them is no leak.
-  ASAN_OPTIONS="detect_container_overflow=0:alloc_dealloc_mismatch=0" \
+  # The crash tests preload a library of ours, before the sanitizer.
+  ASAN_OPTIONS="detect_container_overflow=0:alloc_dealloc_mismatch=0:verify_asan_link_order=0" \
     LSAN_OPTIONS="suppressions=$LITHIFY_ROOT/scripts/lsan_suppressions.txt" \
     UBSAN_OPTIONS="print_stacktrace=1" \
     ctest --test-dir build-asan -L fast --parallel 2 --output-on-failure --no-tests=error
@@ -42,7 +43,8 @@ check_sanitizers() {
 
 check_simulation() {
   bash scripts/build.sh || return 1
-  LITHIFY_SIM_SEEDS="${LITHIFY_SIM_SEEDS:-10000}" build/tests/hive_sim_test
+  LITHIFY_SIM_SEEDS="${LITHIFY_SIM_SEEDS:-10000}" build/tests/hive_sim_test &&
+    LITHIFY_SIM_SEEDS="${LITHIFY_SIM_SEEDS:-10000}" build/tests/iceberg_sim_test
 }
 
 check_crash() {
@@ -51,7 +53,20 @@ check_crash() {
     "$LITHIFY_PYTHON" -m pytest tests/e2e/test_crash.py -q -p no:cacheprovider
 }
 
-steps=(format style dependencies tidy sanitizers simulation crash)
+# Real services: each is started once by its test and stopped by its process id.
+check_services() {
+  bash scripts/build.sh || return 1
+  ctest --test-dir build -L service --output-on-failure --no-tests=error
+}
+
+check_spark() {
+  bash scripts/build.sh || return 1
+  local spark
+  spark="$(bash tests/services/spark.sh)" || return 1
+  LITHIFY_SPARK="$spark" "$LITHIFY_PYTHON" -m pytest tests/spark -q -p no:cacheprovider
+}
+
+steps=(format style dependencies tidy sanitizers simulation crash services spark)
 if [ "${1:-}" = --fast ]; then
   steps=(format style dependencies)
   shift

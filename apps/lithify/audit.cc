@@ -27,7 +27,7 @@ Tone ToneOf(Phase phase) {
 }
 
 std::string FilesText(const observe::AuditEvent& event) {
-  const std::string in = FormatCount(static_cast<int64_t>(event.inputs.size()));
+  std::string in = FormatCount(static_cast<int64_t>(event.inputs.size()));
   if (event.phase == Phase::kCollected) return in;
   return in + " -> " + FormatCount(static_cast<int64_t>(event.outputs.size()));
 }

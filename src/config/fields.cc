@@ -173,7 +173,7 @@ Field ListField(std::string_view key, At at) {
 }
 
 template <typename At>
-Field ChoiceField(std::string_view key, std::vector<std::string_view> choices, At at) {
+Field ChoiceField(std::string_view key, const std::vector<std::string_view>& choices, At at) {
   std::string wanted = "one of ";
   for (const std::string_view choice : choices) {
     wanted += (wanted.back() == ' ' ? "\"" : ", \"") + std::string(choice) + "\"";

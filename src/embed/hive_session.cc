@@ -90,7 +90,7 @@ Result<config::HiveConfig> LoadConfig(
   return config::LoadHiveConfig(text, path, environment, overrides);
 }
 
-Result<std::unique_ptr<HiveSession>> HiveSession::Open(std::string root,
+Result<std::unique_ptr<HiveSession>> HiveSession::Open(const std::string& root,
                                                        config::HiveConfig config) {
   LITHIFY_TRY_ASSIGN(const std::string path, LocalRoot(root));
   std::error_code error;

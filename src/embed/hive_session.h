@@ -56,7 +56,8 @@ class HiveWork {
 class HiveSession {
  public:
   // kNotFound or kDenied if the root is no directory that can be read.
-  static Result<std::unique_ptr<HiveSession>> Open(std::string root, config::HiveConfig config);
+  static Result<std::unique_ptr<HiveSession>> Open(const std::string& root,
+                                                   config::HiveConfig config);
 
   // Borrows this session, `progress` and `cancel`.
   std::unique_ptr<HiveWork> Begin(observe::Progress& progress, const CancelFlag& cancel);

@@ -27,9 +27,9 @@ std::string Padded(int width, unsigned value) {
 std::string PathValue(ColumnRole role, const std::string& tenant, Time time) {
   const auto day = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(day);
-  const std::string year = Padded(4, static_cast<unsigned>(static_cast<int>(date.year())));
-  const std::string month = Padded(2, static_cast<unsigned>(date.month()));
-  const std::string of_month = Padded(2, static_cast<unsigned>(date.day()));
+  std::string year = Padded(4, static_cast<unsigned>(static_cast<int>(date.year())));
+  std::string month = Padded(2, static_cast<unsigned>(date.month()));
+  std::string of_month = Padded(2, static_cast<unsigned>(date.day()));
   switch (role) {
     case ColumnRole::kTenant: return tenant.empty() ? std::string(kNoTenant) : tenant;
     case ColumnRole::kYear: return year;

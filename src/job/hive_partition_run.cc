@@ -400,7 +400,7 @@ Status PartitionRun::Finish(ManifestSnapshot published, AuditEvent event) {
   return {};
 }
 
-void PartitionRun::Append(AuditEvent event) {
+void PartitionRun::Append(const AuditEvent& event) {
   if (Status appended = services_.audit.Append(event); !appended) {
     outcome_.notes.push_back("audit log: " + appended.error().ToString());
   }

@@ -55,7 +55,7 @@ class PartitionRun {
   Status RecordRebase(observe::AuditEvent& event, const Error& why);
   Status SwapFailed(Error error, observe::AuditEvent event);
   Status Finish(ManifestSnapshot published, observe::AuditEvent event);
-  void Append(observe::AuditEvent event);  // A failure becomes a note.
+  void Append(const observe::AuditEvent& event);  // A failure becomes a note.
   // The error of a vanished file: a lost race if the manifest moved on (R313).
   Error Vanished(Error error) const;
 

@@ -48,7 +48,7 @@ History ReadHistory(const std::vector<AuditRecord>& records, const std::string& 
   History history;
   for (const AuditRecord& record : records) {
     const AuditEvent& event = record.event;
-    if (event.tree != tree) continue;
+    if (event.tree != tree || !event.table.empty()) continue;
     if (event.phase == Phase::kEmitted) history.emitted.insert(event.emitted_file);
     if (event.phase == Phase::kAdopted || event.phase == Phase::kCollected ||
         event.phase == Phase::kEmitted) {

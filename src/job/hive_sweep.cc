@@ -1,11 +1,7 @@
 #include <algorithm>
-#include <atomic>
 #include <exception>
 #include <iterator>
 #include <mutex>
-#include <new>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,6 +11,7 @@
 #include "job/hive_load.h"
 #include "job/hive_partition_run.h"
 #include "job/hive_reconcile.h"
+#include "job/parallel.h"
 
 namespace lithify::job {
 namespace {
@@ -31,30 +28,6 @@ Status CheckSettings(const HiveServices& services, const HiveSettings& settings)
     return Fail(Code::kInvalid, "threads, partitions at once and memory must be positive");
   }
   return CheckAuditSeries(services, settings);
-}
-
-// Runs `work(0 … count - 1)`, in that order, on `threads` threads, or as many as there can be.
-template <typename F>
-void ForEach(size_t count, int threads, F work) {
-  std::atomic<size_t> next{0};
-  const auto loop = [&] {
-    for (size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) work(i);
-  };
-  std::vector<std::jthread> others;
-  try {
-    for (int i = 1; i < threads; ++i) others.emplace_back(loop);
-  } catch (const std::system_error&) {
-    // The system gives no more threads: those that run do all the work.
-  }
-  loop();
-}
-
-Error FromException(const std::exception& e, const std::string& where) {
-  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
-    return {Code::kLimit, "out of memory", where, "lower limits.memory or limits.jobs"};
-  }
-  return {Code::kInternal, std::string("unexpected exception: ") + e.what(), where,
-          "please report this"};
 }
 
 // What third-party code throws ends one partition, not the process.

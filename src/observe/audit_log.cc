@@ -39,21 +39,28 @@ Json EventObject(const AuditEvent& event) {
   Json out;
   out["time"] = FormatTime(event.time);
   out["kind"] = "maintenance";
-  out["statement_type"] = StatementType(event.phase);
+  out["statement_type"] =
+      event.table.empty() ? std::string(StatementType(event.phase)) : event.procedure;
   out["phase"] = PhaseName(event.phase);
   out["job_id"] = event.job_id;
   out["actor"] = {{"username", event.actor}};
   out["status"] = IsFailure(event.phase) ? "failure" : "success";
   if (!event.tree.empty()) out["tree"] = event.tree;
-  out["series"] = event.series;
-  out["tenant"] = event.tenant;
-  out["partition"] = event.partition;
+  if (event.table.empty()) {
+    out["series"] = event.series;
+    out["tenant"] = event.tenant;
+    out["partition"] = event.partition;
+  } else {
+    out["catalog"] = event.catalog;
+    out["table"] = event.table;
+    if (event.snapshot_id != 0) out["snapshot_id"] = event.snapshot_id;
+  }
   out["inputs"] = event.inputs;
   out["outputs"] = event.outputs;
   out["rows"] = event.rows;
   out["bytes_in"] = event.bytes_in;
   out["bytes_out"] = event.bytes_out;
-  out["generation"] = event.generation;
+  if (event.table.empty()) out["generation"] = event.generation;
   if (!event.row_digest.empty()) out["row_digest"] = event.row_digest;
   if (!event.error.empty()) out["error"] = event.error;
   if (!event.emitted_file.empty()) out["emitted_file"] = event.emitted_file;
@@ -137,15 +144,22 @@ Result<AuditEvent> ParseEvent(const Json& object) {
   }
   event.job_id = members.Text("job_id");
   event.tree = members.Text("tree", false);
-  event.series = members.Text("series");
-  event.tenant = members.Text("tenant");
-  event.partition = members.Text("partition");
+  event.table = members.Text("table", false);
+  const bool hive = event.table.empty();
+  if (!hive) {
+    event.procedure = members.Text("statement_type");
+    event.catalog = members.Text("catalog");
+    if (object.contains("snapshot_id")) event.snapshot_id = members.Number("snapshot_id");
+  }
+  event.series = members.Text("series", hive);
+  event.tenant = members.Text("tenant", hive);
+  event.partition = members.Text("partition", hive);
   event.inputs = members.Texts("inputs");
   event.outputs = members.Texts("outputs");
   event.rows = members.Number("rows");
   event.bytes_in = members.Number("bytes_in");
   event.bytes_out = members.Number("bytes_out");
-  event.generation = members.Unsigned("generation");
+  if (hive) event.generation = members.Unsigned("generation");
   event.row_digest = members.Text("row_digest", false);
   event.error = members.Text("error", false);
   event.emitted_file = members.Text("emitted_file", false);

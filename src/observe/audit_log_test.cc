@@ -53,6 +53,26 @@ TEST(AuditLine, TheTreeIsAMemberOnlyWhereThereIsOne) {
   EXPECT_EQ(ParseAuditLine(MakeAuditLine(Event(1), {}, other))->record.event.tree, "");
 }
 
+TEST(AuditLine, EventOfATableComesBack) {
+  AuditEvent event = Event(3);
+  event.series = event.tenant = event.partition = "";
+  event.generation = 0;
+  event.procedure = "rewrite_data_files";
+  event.catalog = "sqlite:///lake/catalog.db";
+  event.table = "sales.orders";
+  event.snapshot_id = 7301942841984218431;
+  const std::string text = AuditEventJson(event);
+  EXPECT_NE(text.find("\"statement_type\":\"rewrite_data_files\""), std::string::npos);
+  EXPECT_EQ(text.find("\"generation\""), std::string::npos);
+  ChainHead head;
+  const auto line = ParseAuditLine(MakeAuditLine(event, {}, head));
+  ASSERT_TRUE(line) << line.error().ToString();
+  EXPECT_EQ(line->record.event.table, "sales.orders");
+  EXPECT_EQ(line->record.event.procedure, "rewrite_data_files");
+  EXPECT_EQ(line->record.event.catalog, "sqlite:///lake/catalog.db");
+  EXPECT_EQ(line->record.event.snapshot_id, 7301942841984218431);
+}
+
 class AuditFileTest : public testing::Test {
  protected:
   void SetUp() override {
