@@ -1,0 +1,75 @@
+#include "catalog/catalog.h"
+
+#include <utility>
+
+#include "base/text.h"
+
+namespace lithify::catalog {
+namespace {
+
+std::unexpected<Error> Bad(std::string_view text, std::string problem) {
+  return Fail(Code::kInvalid, std::move(problem), JsonQuote(text.substr(0, 1000)),
+              "write namespace.table, with parts that hold a dot in double quotes");
+}
+
+// The part at the front, and after it nothing or a dot.
+Result<std::string> TakePart(std::string_view whole, std::string_view& rest) {
+  std::string part;
+  if (rest.starts_with('"') || rest.starts_with('`')) {
+    const char quote = rest.front();
+    size_t at = 1;
+    for (;; ++at) {
+      if (at >= rest.size()) return Bad(whole, "a quoted part of the table's name does not end");
+      if (rest[at] != quote) {
+        part += rest[at];
+        continue;
+      }
+      // A doubled quote is one of the name's own.
+      if (at + 1 >= rest.size() || rest[at + 1] != quote) break;
+      part += rest[++at];
+    }
+    rest.remove_prefix(at + 1);
+    if (!rest.empty() && rest.front() != '.') {
+      return Bad(whole, "something other than a dot follows a quoted part of the table's name");
+    }
+  } else {
+    part = rest.substr(0, rest.find('.'));
+    rest.remove_prefix(part.size());
+  }
+  if (part.empty()) return Bad(whole, "a part of the table's name is empty");
+  if (part.find('\0') != std::string::npos) return Bad(whole, "the table's name has a NUL byte");
+  return part;
+}
+
+std::string QuotedIfNeeded(const std::string& part) {
+  if (part.find_first_of(".\"`") == std::string::npos && !part.empty()) return part;
+  std::string quoted = "\"";
+  for (const char c : part) {
+    if (c == '"') quoted += c;
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+std::string TableIdent::ToString() const {
+  std::string text;
+  for (const std::string& part : namespace_parts) text += QuotedIfNeeded(part) + ".";
+  return text + QuotedIfNeeded(name);
+}
+
+Result<TableIdent> ParseTableIdent(std::string_view text) {
+  TableIdent ident;
+  std::string_view rest = text;
+  for (;;) {
+    LITHIFY_TRY_ASSIGN(ident.name, TakePart(text, rest));
+    if (rest.empty()) break;
+    rest.remove_prefix(1);
+    ident.namespace_parts.push_back(std::move(ident.name));
+  }
+  if (ident.namespace_parts.empty()) ident.namespace_parts.emplace_back("default");
+  return ident;
+}
+
+}  // namespace lithify::catalog

@@ -1,0 +1,71 @@
+// Iceberg catalogs: where a table's current metadata is, and the one place where it changes.
+// Implementations: SQLite (embedded, files of pyiceberg's SqlCatalog and of Iceberg's JdbcCatalog),
+// REST (Iceberg's REST OpenAPI), in-memory (simulation).
+//
+// Errors, all calls: kNotFound no such table or namespace; kDenied the catalog says no, never
+// retried; kTransient nothing happened, worth a retry; kInvalid a request that is wrong. Commit
+// only: kConflict a requirement did not hold or somebody else was first: nothing changed, load and
+// plan again; kUnknownOutcome it may have been applied (time-out, 5xx, connection lost after
+// sending): look for your own snapshot, never clean up (R115, R302, I8, I35).
+//
+// Thread safety: thread-safe.
+#ifndef LITHIFY_CATALOG_CATALOG_H_
+#define LITHIFY_CATALOG_CATALOG_H_
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "table/iceberg_metadata.h"
+
+namespace lithify::catalog {
+
+struct TableIdent {
+  std::vector<std::string> namespace_parts;  // At least one; any depth.
+  std::string name;
+  std::string ToString() const;  // "sales.eu.orders".
+  auto operator<=>(const TableIdent&) const = default;
+};
+
+// "ns.table", "a.b.table"; a part with a dot in it is quoted with backquotes or double quotes.
+// kInvalid for empty parts; a single part is in namespace "default" (R064).
+Result<TableIdent> ParseTableIdent(std::string_view text);
+
+struct StorageCredential {
+  std::string prefix;  // Locations that it is for.
+  std::map<std::string, std::string> config;
+};
+
+struct LoadedTable {
+  TableIdent ident;
+  std::string metadata_location;
+  std::string metadata_text;  // metadata.json as the catalog gave it.
+  iceberg::TableMetadata metadata;
+  std::map<std::string, std::string> config;   // REST: table-specific client configuration.
+  std::vector<StorageCredential> credentials;  // REST: vended.
+};
+
+class Catalog {
+ public:
+  virtual ~Catalog() = default;
+
+  // Children of a namespace (empty: top level), as full paths, sorted.
+  virtual Result<std::vector<std::vector<std::string>>> ListNamespaces(
+      const std::vector<std::string>& parent) = 0;
+  virtual Result<std::vector<TableIdent>> ListTables(
+      const std::vector<std::string>& namespace_parts) = 0;
+  virtual Result<LoadedTable> LoadTable(const TableIdent& ident) = 0;
+  // One atomic change. Returns the table as it is after it.
+  virtual Result<LoadedTable> CommitTable(const TableIdent& ident,
+                                          std::span<const table::TableRequirement> requirements,
+                                          std::span<const table::TableUpdate> updates) = 0;
+
+  // For messages: "sqlite:///lake/catalog.db".
+  virtual std::string Describe() const = 0;
+};
+
+}  // namespace lithify::catalog
+
+#endif  // LITHIFY_CATALOG_CATALOG_H_

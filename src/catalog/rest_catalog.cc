@@ -1,0 +1,402 @@
+#include "catalog/rest_catalog.h"
+
+#include <algorithm>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "catalog/rest_answers.h"
+
+namespace lithify::catalog {
+namespace {
+
+using net::HttpLimits;
+using net::HttpMethod;
+using net::HttpRequest;
+using net::HttpResponse;
+using rest::Call;
+
+constexpr size_t kMaxPages = 10'000;
+constexpr size_t kMaxCachedTables = 32;
+constexpr size_t kMaxCachedBytes = 64 * 1024 * 1024;
+
+// As the specification writes them.
+constexpr char kListNamespaces[] = "GET /v1/{prefix}/namespaces";
+constexpr char kListTables[] = "GET /v1/{prefix}/namespaces/{namespace}/tables";
+constexpr char kLoadTable[] = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}";
+constexpr char kCommitTable[] = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}";
+
+bool MayTryAgain(int status) {
+  return status == 408 || status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+// The last tables with their ETags. Thread-safe.
+class TableCache {
+ public:
+  struct Entry {
+    std::string etag;
+    std::shared_ptr<const LoadedTable> table;
+  };
+  std::optional<Entry> Find(const TableIdent& ident) {
+    std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_) {
+      if (entry.table->ident == ident) return entry;
+    }
+    return std::nullopt;
+  }
+  void Put(Entry entry) {
+    std::lock_guard lock(mutex_);
+    entries_.remove_if([&](const Entry& e) { return e.table->ident == entry.table->ident; });
+    entries_.push_front(std::move(entry));
+    size_t bytes = 0;
+    size_t count = 0;
+    for (auto at = entries_.begin(); at != entries_.end();) {
+      bytes += at->table->metadata_text.size();
+      const bool keep = ++count <= kMaxCachedTables && bytes <= kMaxCachedBytes;
+      at = keep ? std::next(at) : entries_.erase(at, entries_.end());
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::list<Entry> entries_;  // The last used first.
+};
+
+class RestCatalog final : public Catalog {
+ public:
+  RestCatalog(RestOptions options, net::HttpClient& http, net::TokenSource* tokens, Clock& clock,
+              Random& random)
+      : options_(std::move(options)),
+        http_(http),
+        tokens_(tokens),
+        clock_(clock),
+        random_(random) {}
+
+  Status Open();
+  Result<std::vector<std::vector<std::string>>> ListNamespaces(
+      const std::vector<std::string>& parent) override;
+  Result<std::vector<TableIdent>> ListTables(
+      const std::vector<std::string>& namespace_parts) override;
+  Result<LoadedTable> LoadTable(const TableIdent& ident) override;
+  Result<LoadedTable> CommitTable(const TableIdent& ident,
+                                  std::span<const table::TableRequirement> requirements,
+                                  std::span<const table::TableUpdate> updates) override;
+  std::string Describe() const override { return options_.uri; }
+
+ private:
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+  using Query = std::vector<std::pair<std::string, std::string>>;
+
+  // Any status is a result; for kRead only after the retries that it allows.
+  Result<HttpResponse> Send(HttpRequest request, const HttpLimits& limits, Call call);
+  // One try with the present token, which is handed out.
+  Result<HttpResponse> SendOnce(HttpRequest& request, const HttpLimits& limits, Secret* token);
+  // Drops the refused token; false if there is no other.
+  bool Renew(const Secret& token);
+  void Pause(int attempt);
+  // A GET of `path` below the prefix that gives 200 (or 304, if `if_none_match` is there).
+  Result<HttpResponse> Get(const std::string& path, const Headers& headers, int64_t max_bytes);
+  // GETs page after page; `take` reads one and gives the next token.
+  template <typename Take>
+  Status Pages(const std::string& path, const Query& query, Take take);
+  Status Require(const char* endpoint) const;
+  Result<std::string> TablePath(const TableIdent& ident) const;
+  std::string Url(const std::string& path) const {
+    return options_.uri + "/v1/" + config_.prefix + path;
+  }
+
+  RestOptions options_;
+  net::HttpClient& http_;
+  net::TokenSource* const tokens_;
+  Clock& clock_;
+  Random& random_;
+  rest::Config config_;  // Constant once open.
+  TableCache cache_;
+};
+
+Result<HttpResponse> RestCatalog::SendOnce(HttpRequest& request, const HttpLimits& limits,
+                                           Secret* token) {
+  if (tokens_ != nullptr) {
+    Result<Secret> got = tokens_->Token();
+    if (!got) {
+      Error error = std::move(got.error());
+      // Whatever became of the token request, ours was not sent.
+      if (error.code == Code::kUnknownOutcome) error.code = Code::kTransient;
+      return Fail(std::move(error).In("catalog " + options_.uri));
+    }
+    *token = std::move(*got);
+    std::string bearer = "Bearer " + token->Reveal();
+    request.authorization = Secret(bearer);
+    Wipe(bearer);
+  }
+  return http_.Send(request, limits);
+}
+
+bool RestCatalog::Renew(const Secret& token) {
+  return tokens_ != nullptr && tokens_->Invalidate(token).has_value();
+}
+
+void RestCatalog::Pause(int attempt) {
+  Duration pause = options_.first_pause;
+  for (int i = 1; i < attempt && pause < options_.longest_pause; ++i) pause *= 2;
+  pause = std::min(pause, options_.longest_pause);
+  // Between half of it and all of it, so that clients that failed together do not return together.
+  const int64_t half = pause.count() / 2;
+  const int64_t extra =
+      half > 0 ? static_cast<int64_t>(random_.Next() % static_cast<uint64_t>(half)) : 0;
+  clock_.Sleep(Duration(half + extra));
+}
+
+Result<HttpResponse> RestCatalog::Send(HttpRequest request, const HttpLimits& limits, Call call) {
+  const bool read = call == Call::kRead;
+  for (const auto& header : options_.headers) request.headers.push_back(header);
+  bool renewed = false;
+  for (int attempt = 1;; ++attempt) {
+    Secret token;
+    Result<HttpResponse> response = SendOnce(request, limits, &token);
+    const bool last = attempt >= options_.max_attempts;
+    if (!response) {
+      Error error = std::move(response.error());
+      if (read && error.code == Code::kUnknownOutcome) error.code = Code::kTransient;
+      if (error.code != Code::kTransient || last) return Fail(std::move(error));
+      Pause(attempt);
+      continue;
+    }
+    const int status = response->status;
+    if ((status == 401 || status == 419) && !renewed && Renew(token)) {
+      renewed = true;
+      continue;
+    }
+    if (status >= 300 && response->body.size() <= static_cast<size_t>(kMiB)) {
+      response->body = token.HideIn(std::move(response->body));
+    }
+    if (!read || !MayTryAgain(status) || last) return response;
+    const auto header = response->Header("retry-after");
+    const auto wait = header ? net::ParseRetryAfter(*header, clock_.Now()) : std::nullopt;
+    if (!wait) {
+      Pause(attempt);
+    } else if (*wait <= options_.longest_pause) {
+      clock_.Sleep(*wait);
+    } else {
+      return response;
+    }
+  }
+}
+
+Result<HttpResponse> RestCatalog::Get(const std::string& path, const Headers& headers,
+                                      int64_t max_bytes) {
+  HttpRequest request;
+  request.method = HttpMethod::kGet;
+  request.url = Url(path);
+  request.headers = headers;
+  request.headers.emplace_back("Accept", "application/json");
+  const std::string where = "GET " + net::UrlForMessages(request.url);
+  LITHIFY_TRY_ASSIGN(
+      HttpResponse response,
+      Send(std::move(request),
+           HttpLimits(options_.connect_timeout, options_.read_timeout, max_bytes), Call::kRead));
+  const bool conditional = std::ranges::any_of(
+      headers, [](const auto& header) { return header.first == "If-None-Match"; });
+  if (response.status == 200 || (response.status == 304 && conditional)) return response;
+  Error error = rest::ErrorOf(response, Call::kRead);
+  const auto retry_after = response.Header("retry-after");
+  if (error.code == Code::kTransient && retry_after) {
+    error.message += "; retry after " + retry_after->substr(0, 40);
+  }
+  return Fail(std::move(error).In(where));
+}
+
+Status RestCatalog::Require(const char* endpoint) const {
+  if (config_.Supports(endpoint)) return {};
+  return Fail(Code::kUnsupported, std::string("the catalog does not offer ") + endpoint,
+              "catalog " + options_.uri);
+}
+
+Status RestCatalog::Open() {
+  while (options_.uri.ends_with('/')) options_.uri.pop_back();
+  LITHIFY_TRY(net::UrlOrigin(options_.uri));
+  if (options_.uri.find('?') != std::string::npos) {
+    return Fail(Code::kInvalid, "the catalog's uri has a query", net::UrlForMessages(options_.uri));
+  }
+  if (options_.max_attempts < 1 || options_.page_size < 1 || options_.max_entries < 1) {
+    return Fail(Code::kInvalid, "attempts, page size and entries must be above zero",
+                "catalog " + options_.uri);
+  }
+  const std::string query =
+      options_.warehouse.empty() ? "" : "?" + net::EncodeForm({{"warehouse", options_.warehouse}});
+  LITHIFY_TRY_ASSIGN(const HttpResponse response,
+                     Get("config" + query, {}, options_.max_list_bytes));
+  Result<rest::Config> config = rest::ParseConfig(response.body, options_.uri, options_.properties);
+  if (!config) return Fail(std::move(config.error()).In("catalog " + options_.uri));
+  config_ = std::move(*config);
+  const auto uri = config_.properties.find("uri");
+  if (uri != config_.properties.end()) {
+    options_.uri = uri->second;
+    while (options_.uri.ends_with('/')) options_.uri.pop_back();
+  }
+  return {};
+}
+
+template <typename Take>
+Status RestCatalog::Pages(const std::string& path, const Query& query, Take take) {
+  // An empty token asks for pages; servers without them send everything at once.
+  std::string token;
+  std::set<std::string> seen;
+  do {
+    Query fields = query;
+    fields.emplace_back("pageToken", token);
+    fields.emplace_back("pageSize", std::to_string(options_.page_size));
+    LITHIFY_TRY_ASSIGN(const HttpResponse response,
+                       Get(path + "?" + net::EncodeForm(fields), {}, options_.max_list_bytes));
+    Result<std::string> next = take(response.body);
+    if (!next) return Fail(std::move(next.error()).In("GET " + Url(path)));
+    token = std::move(*next);
+    if (!token.empty() && !seen.insert(token).second) {
+      return Fail(Code::kCorrupt, "the catalog gives the same next-page-token twice",
+                  "GET " + Url(path));
+    }
+    if (seen.size() >= kMaxPages) {
+      return Fail(Code::kLimit, "the listing has more than " + std::to_string(kMaxPages) + " pages",
+                  "GET " + Url(path));
+    }
+  } while (!token.empty());
+  return {};
+}
+
+Result<std::vector<std::vector<std::string>>> RestCatalog::ListNamespaces(
+    const std::vector<std::string>& parent) {
+  LITHIFY_TRY(Require(kListNamespaces));
+  std::vector<std::vector<std::string>> out;
+  std::string path = "namespaces";
+  Query query;
+  if (!parent.empty()) {
+    LITHIFY_TRY(rest::EncodeNamespace(config_, parent));
+    std::string joined;
+    for (const std::string& part : parent) {
+      joined += (joined.empty() ? "" : config_.plain_separator) + part;
+    }
+    query.emplace_back("parent", joined);
+  }
+  LITHIFY_TRY(Pages(path, query, [&](const std::string& body) -> Result<std::string> {
+    LITHIFY_TRY_ASSIGN(rest::NamespacePage page, rest::ParseNamespaces(body));
+    for (auto& child : page.namespaces) {
+      // A server that does not know `parent` would send a walk through the tree in circles.
+      if (child.size() != parent.size() + 1 ||
+          !std::equal(parent.begin(), parent.end(), child.begin())) {
+        return Fail(Code::kCorrupt, "the catalog lists a namespace that is no child of the parent");
+      }
+      out.push_back(std::move(child));
+    }
+    if (static_cast<int64_t>(out.size()) > options_.max_entries) {
+      return Fail(Code::kLimit,
+                  "more than " + std::to_string(options_.max_entries) + " namespaces");
+    }
+    return std::move(page.next_token);
+  }));
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Result<std::vector<TableIdent>> RestCatalog::ListTables(
+    const std::vector<std::string>& namespace_parts) {
+  LITHIFY_TRY(Require(kListTables));
+  LITHIFY_TRY_ASSIGN(const std::string encoded, rest::EncodeNamespace(config_, namespace_parts));
+  std::vector<TableIdent> out;
+  LITHIFY_TRY(Pages(
+      "namespaces/" + encoded + "/tables", {}, [&](const std::string& body) -> Result<std::string> {
+        LITHIFY_TRY_ASSIGN(rest::TablePage page, rest::ParseTables(body));
+        for (TableIdent& ident : page.tables) {
+          if (ident.namespace_parts != namespace_parts) {
+            return Fail(Code::kCorrupt, "the catalog lists a table of another namespace");
+          }
+          out.push_back(std::move(ident));
+        }
+        if (static_cast<int64_t>(out.size()) > options_.max_entries) {
+          return Fail(Code::kLimit,
+                      "more than " + std::to_string(options_.max_entries) + " tables");
+        }
+        return std::move(page.next_token);
+      }));
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Result<std::string> RestCatalog::TablePath(const TableIdent& ident) const {
+  LITHIFY_TRY_ASSIGN(const std::string encoded,
+                     rest::EncodeNamespace(config_, ident.namespace_parts));
+  if (ident.name.empty()) return Fail(Code::kInvalid, "the table's name is empty");
+  return "namespaces/" + encoded + "/tables/" + rest::EncodeSegment(ident.name);
+}
+
+Result<LoadedTable> RestCatalog::LoadTable(const TableIdent& ident) {
+  LITHIFY_TRY(Require(kLoadTable));
+  const auto in_table = [&](Error error) { return Fail(std::move(error).In(ident.ToString())); };
+  LITHIFY_TRY_ASSIGN(const std::string path, TablePath(ident));
+  Headers headers;
+  std::optional<TableCache::Entry> cached;
+  if (options_.vended_credentials) {
+    headers.emplace_back("X-Iceberg-Access-Delegation", "vended-credentials");
+  } else {
+    cached = cache_.Find(ident);  // Not with credentials: those of an old answer run out.
+    if (cached) headers.emplace_back("If-None-Match", cached->etag);
+  }
+  Result<HttpResponse> response =
+      Get(path + "?snapshots=all", headers, options_.max_metadata_bytes);
+  if (!response) return in_table(std::move(response.error()));
+  if (response->status == 304) return *cached->table;
+  Result<LoadedTable> table = rest::ParseTable(response->body, ident, config_);
+  if (!table) return in_table(std::move(table.error()));
+  const auto etag = response->Header("etag");
+  if (etag && !etag->empty() && !options_.vended_credentials && table->credentials.empty()) {
+    cache_.Put({*etag, std::make_shared<const LoadedTable>(*table)});
+  }
+  return table;
+}
+
+Result<LoadedTable> RestCatalog::CommitTable(const TableIdent& ident,
+                                             std::span<const table::TableRequirement> requirements,
+                                             std::span<const table::TableUpdate> updates) {
+  LITHIFY_TRY(Require(kCommitTable));
+  const auto in_table = [&](Error error) { return Fail(std::move(error).In(ident.ToString())); };
+  LITHIFY_TRY_ASSIGN(const std::string path, TablePath(ident));
+  HttpRequest request;
+  request.method = HttpMethod::kPost;
+  request.url = Url(path);
+  request.headers = {{"Accept", "application/json"}, {"Content-Type", "application/json"}};
+  if (config_.idempotency) {
+    request.headers.emplace_back("Idempotency-Key", MakeUuidV7(clock_, random_));
+  }
+  request.body = table::CommitToJson(requirements, updates);
+  const std::string where = "POST " + net::UrlForMessages(request.url);
+  Result<HttpResponse> response = Send(
+      std::move(request),
+      HttpLimits(options_.connect_timeout, options_.commit_timeout, options_.max_metadata_bytes),
+      Call::kCommit);
+  if (!response) return in_table(std::move(response.error()));
+  if (response->status < 200 || response->status >= 300) {
+    return in_table(rest::ErrorOf(*response, Call::kCommit).In(where));
+  }
+  Result<LoadedTable> table = rest::ParseTable(response->body, ident, config_);
+  if (table) return table;
+  Error error = std::move(table.error()).In(where);
+  error.code = Code::kUnknownOutcome;
+  error.message = "the catalog answered " + std::to_string(response->status) +
+                  ", but not with the table as it is now: " + error.message;
+  error.hint = "load the table and look for the snapshot; remove nothing";
+  return in_table(std::move(error));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Catalog>> OpenRestCatalog(RestOptions options, net::HttpClient& http,
+                                                 net::TokenSource* tokens, Clock& clock,
+                                                 Random& random) {
+  auto catalog = std::make_unique<RestCatalog>(std::move(options), http, tokens, clock, random);
+  LITHIFY_TRY(catalog->Open());
+  return catalog;
+}
+
+}  // namespace lithify::catalog

@@ -1,0 +1,431 @@
+#include "net/http.h"
+
+#include <curl/curl.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <cctype>
+#include <mutex>
+
+namespace lithify::net {
+namespace {
+
+constexpr size_t kMaxHeaderBytes = 256 * 1024;
+constexpr size_t kMaxIdleHandles = 16;
+
+std::string LowerCase(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r' ||
+                           text.back() == '\n')) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+// What a header's name may consist of [RFC 9110, 5.6.2].
+bool IsToken(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) ||
+           std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+// A line break in a value would add headers of somebody else's choice.
+bool IsHeaderValue(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return (c >= 0x20 && c != 0x7f) || c == '\t'; });
+}
+
+// Owns the list that curl reads during one exchange, with the secrets in it.
+class HeaderList {
+ public:
+  HeaderList() = default;
+  HeaderList(const HeaderList&) = delete;
+  HeaderList& operator=(const HeaderList&) = delete;
+  ~HeaderList() {
+    for (curl_slist* at = list_; at != nullptr; at = at->next) {
+      for (volatile char* c = at->data; *c != 0; ++c) *c = 0;
+    }
+    curl_slist_free_all(list_);
+  }
+  bool Add(std::string line) {
+    curl_slist* longer = curl_slist_append(list_, line.c_str());
+    Wipe(line);
+    if (longer == nullptr) return false;
+    list_ = longer;
+    return true;
+  }
+  curl_slist* get() const { return list_; }
+
+ private:
+  curl_slist* list_ = nullptr;
+};
+
+// What the callbacks fill.
+struct Exchange {
+  HttpResponse response;
+  size_t header_bytes = 0;
+  int64_t max_body = 0;
+  bool too_large = false;
+  bool headers_too_large = false;
+};
+
+size_t OnHeader(char* data, size_t size, size_t count, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  const std::string_view line(data, size * count);
+  exchange.header_bytes += line.size();
+  if (exchange.header_bytes > kMaxHeaderBytes) {
+    exchange.headers_too_large = true;
+    return 0;
+  }
+  if (line.starts_with("HTTP/")) {  // A new answer: what came before was an interim one.
+    exchange.response.headers.clear();
+    return line.size();
+  }
+  const size_t colon = line.find(':');
+  if (colon != std::string_view::npos) {
+    exchange.response.headers.emplace_back(LowerCase(Trim(line.substr(0, colon))),
+                                           std::string(Trim(line.substr(colon + 1))));
+  }
+  return line.size();
+}
+
+size_t OnBody(char* data, size_t size, size_t count, void* user) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  const size_t bytes = size * count;
+  const auto room = static_cast<size_t>(exchange.max_body) -
+                    std::min(exchange.response.body.size(), static_cast<size_t>(exchange.max_body));
+  if (bytes > room) {
+    exchange.too_large = true;
+    return 0;
+  }
+  try {
+    exchange.response.body.append(data, bytes);
+  } catch (const std::bad_alloc&) {
+    exchange.too_large = true;
+    return 0;
+  }
+  return bytes;
+}
+
+Status CheckRequest(const HttpRequest& request, const HttpLimits& limits) {
+  LITHIFY_TRY_ASSIGN(const std::string origin, UrlOrigin(request.url));
+  if (limits.connect_timeout <= Duration::zero() || limits.total_timeout <= Duration::zero() ||
+      limits.max_response_bytes <= 0) {
+    return Fail(Code::kInvalid, "a request needs time-outs and a size limit above zero", origin);
+  }
+  const bool takes_body = request.method != HttpMethod::kGet && request.method != HttpMethod::kHead;
+  if (!takes_body && !request.body.empty()) {
+    return Fail(Code::kInvalid, "GET and HEAD have no body", origin);
+  }
+  for (const auto& [name, value] : request.headers) {
+    if (!IsToken(name)) return Fail(Code::kInvalid, "a header's name is not a token", origin);
+    if (!IsHeaderValue(value)) {
+      return Fail(Code::kInvalid, "header " + name + " has a control character in it", origin);
+    }
+  }
+  if (!IsHeaderValue(request.authorization.Reveal())) {
+    return Fail(Code::kInvalid, "the credential has a control character in it", origin);
+  }
+  return {};
+}
+
+long Milliseconds(Duration d) {
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(d).count();
+  return static_cast<long>(std::clamp<int64_t>(ms, 1, 0x7fffffff));
+}
+
+bool IsCertificateProblem(CURLcode code) {
+  return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_ISSUER_ERROR ||
+         code == CURLE_SSL_INVALIDCERTSTATUS || code == CURLE_SSL_PINNEDPUBKEYNOTMATCH;
+}
+
+bool IsLocalProblem(CURLcode code) {
+  return code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL ||
+         code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM ||
+         code == CURLE_BAD_FUNCTION_ARGUMENT || code == CURLE_NOT_BUILT_IN ||
+         code == CURLE_SSL_CIPHER;
+}
+
+class CurlHttpClient final : public HttpClient {
+ public:
+  explicit CurlHttpClient(HttpOptions options) : options_(std::move(options)) {}
+  ~CurlHttpClient() override {
+    for (CURL* handle : idle_) curl_easy_cleanup(handle);
+  }
+
+  Result<HttpResponse> Send(const HttpRequest& request, const HttpLimits& limits) override;
+
+ private:
+  CURL* Take();
+  void GiveBack(CURL* handle);
+  Result<HttpResponse> Perform(CURL* handle, const HttpRequest& request, const HttpLimits& limits);
+  bool SetUp(CURL* handle, const HttpRequest& request, const HttpLimits& limits) const;
+
+  const HttpOptions options_;
+  std::mutex mutex_;
+  std::vector<CURL*> idle_;  // Each keeps its connections; the last used is taken first.
+};
+
+CURL* CurlHttpClient::Take() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      CURL* handle = idle_.back();
+      idle_.pop_back();
+      return handle;
+    }
+  }
+  return curl_easy_init();
+}
+
+void CurlHttpClient::GiveBack(CURL* handle) {
+  curl_easy_reset(handle);  // Options only: connections stay.
+  std::lock_guard lock(mutex_);
+  if (idle_.size() < kMaxIdleHandles) {
+    idle_.push_back(handle);
+  } else {
+    curl_easy_cleanup(handle);
+  }
+}
+
+bool SetMethod(CURL* handle, const HttpRequest& request) {
+  bool ok = true;
+  switch (request.method) {
+    case HttpMethod::kGet: ok = curl_easy_setopt(handle, CURLOPT_HTTPGET, 1L) == CURLE_OK; break;
+    case HttpMethod::kHead: ok = curl_easy_setopt(handle, CURLOPT_NOBODY, 1L) == CURLE_OK; break;
+    default:
+      ok = curl_easy_setopt(handle, CURLOPT_POST, 1L) == CURLE_OK &&
+           curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST,
+                            std::string(MethodName(request.method)).c_str()) == CURLE_OK &&
+           curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE,
+                            static_cast<curl_off_t>(request.body.size())) == CURLE_OK &&
+           curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.data()) == CURLE_OK &&
+           // curl repeats a request by itself when a kept connection turns out to be dead. The
+           // first one may have been carried out: a new connection is never retried.
+           curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
+  }
+  return ok;
+}
+
+bool CurlHttpClient::SetUp(CURL* handle, const HttpRequest& request,
+                           const HttpLimits& limits) const {
+  bool ok = true;
+  const auto set = [&](CURLoption option, auto value) {
+    ok = ok && curl_easy_setopt(handle, option, value) == CURLE_OK;
+  };
+  set(CURLOPT_URL, request.url.c_str());
+  set(CURLOPT_PATH_AS_IS, 1L);
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  set(CURLOPT_FOLLOWLOCATION, 0L);
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_USERAGENT, "lithify/" LITHIFY_VERSION);
+  set(CURLOPT_ACCEPT_ENCODING, "gzip");
+  set(CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(limits.connect_timeout));
+  set(CURLOPT_TIMEOUT_MS, Milliseconds(limits.total_timeout));
+  set(CURLOPT_TCP_KEEPALIVE, 1L);
+  set(CURLOPT_SSL_VERIFYPEER, 1L);
+  set(CURLOPT_SSL_VERIFYHOST, 2L);
+  set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (!options_.ca_file.empty()) set(CURLOPT_CAINFO, options_.ca_file.c_str());
+  if (options_.proxy) set(CURLOPT_PROXY, options_.proxy->c_str());
+  return ok && SetMethod(handle, request);
+}
+
+bool AddHeaders(const HttpRequest& request, HeaderList* list) {
+  bool typed = false;
+  for (const auto& [name, value] : request.headers) {
+    typed = typed || LowerCase(name) == "content-type";
+    // "Name;" is curl's way to send a header without a value.
+    if (!list->Add(value.empty() ? name + ";" : name + ": " + value)) return false;
+  }
+  if (!typed && !list->Add("Content-Type:")) return false;  // None that nobody asked for.
+  if (!list->Add("Expect:")) return false;                  // No waiting for "100 Continue".
+  return request.authorization.empty() ||
+         list->Add("Authorization: " + request.authorization.Reveal());
+}
+
+Result<HttpResponse> CurlHttpClient::Perform(CURL* handle, const HttpRequest& request,
+                                             const HttpLimits& limits) {
+  const std::string where =
+      std::string(MethodName(request.method)) + " " + UrlForMessages(request.url);
+  HeaderList headers;
+  Exchange exchange;
+  exchange.max_body = limits.max_response_bytes;
+  char detail[CURL_ERROR_SIZE] = "";
+  const bool ok = SetUp(handle, request, limits) && AddHeaders(request, &headers) &&
+                  curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get()) == CURLE_OK &&
+                  curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, detail) == CURLE_OK &&
+                  curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, OnHeader) == CURLE_OK &&
+                  curl_easy_setopt(handle, CURLOPT_HEADERDATA, &exchange) == CURLE_OK &&
+                  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, OnBody) == CURLE_OK &&
+                  curl_easy_setopt(handle, CURLOPT_WRITEDATA, &exchange) == CURLE_OK;
+  if (!ok) return Fail(Code::kInternal, "libcurl refused an option", where);
+
+  const CURLcode code = curl_easy_perform(handle);
+  long sent = 0;  // Bytes of the request that the connection took.
+  curl_easy_getinfo(handle, CURLINFO_REQUEST_SIZE, &sent);
+  if (code == CURLE_OK) {
+    long status = 0;
+    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    exchange.response.status = static_cast<int>(status);
+    return std::move(exchange.response);
+  }
+  std::string why = detail[0] != 0 ? detail : curl_easy_strerror(code);
+  if (sent == 0) {
+    if (IsCertificateProblem(code)) {
+      return Fail(Code::kDenied, "the server's certificate is not trusted: " + why, where,
+                  "check the host name, or name the CA file that signed it");
+    }
+    if (IsLocalProblem(code)) return Fail(Code::kInvalid, std::move(why), where);
+    return Fail(Code::kTransient, "not sent: " + why, where);
+  }
+  if (exchange.too_large) {
+    why = "the answer is larger than " + std::to_string(limits.max_response_bytes) + " bytes";
+    if (request.method == HttpMethod::kGet || request.method == HttpMethod::kHead) {
+      return Fail(Code::kLimit, std::move(why), where);
+    }
+  }
+  if (exchange.headers_too_large) why = "the answer's header is too large";
+  return Fail(Code::kUnknownOutcome, "sent, but no whole answer came: " + why, where);
+}
+
+Result<HttpResponse> CurlHttpClient::Send(const HttpRequest& request, const HttpLimits& limits) {
+  LITHIFY_TRY(CheckRequest(request, limits));
+  CURL* handle = Take();
+  if (handle == nullptr) return Fail(Code::kInternal, "libcurl gave no handle");
+  Result<HttpResponse> response = Perform(handle, request, limits);
+  GiveBack(handle);
+  return response;
+}
+
+}  // namespace
+
+std::string_view MethodName(HttpMethod method) {
+  switch (method) {
+    case HttpMethod::kGet: return "GET";
+    case HttpMethod::kHead: return "HEAD";
+    case HttpMethod::kPost: return "POST";
+    case HttpMethod::kPut: return "PUT";
+    case HttpMethod::kDelete: return "DELETE";
+  }
+  return "GET";
+}
+
+std::optional<std::string> HttpResponse::Header(std::string_view name) const {
+  const std::string lower = LowerCase(name);
+  for (const auto& [header, value] : headers) {
+    if (header == lower) return value;
+  }
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<HttpClient>> OpenHttpClient(HttpOptions options) {
+  static const CURLcode global = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (global != CURLE_OK) {
+    return Fail(Code::kInternal, std::string("libcurl: ") + curl_easy_strerror(global));
+  }
+  if (!options.ca_file.empty()) {
+    std::FILE* file = std::fopen(options.ca_file.c_str(), "rb");
+    if (file == nullptr) {
+      return Fail(Code::kInvalid, "the CA file can't be read", options.ca_file);
+    }
+    std::fclose(file);
+  }
+  return std::make_unique<CurlHttpClient>(std::move(options));
+}
+
+std::string PercentEncode(std::string_view text) {
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      out += '%';
+      out += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    }
+  }
+  return out;
+}
+
+std::string EncodeForm(const std::vector<std::pair<std::string, std::string>>& fields) {
+  std::string out;
+  for (const auto& [name, value] : fields) {
+    if (!out.empty()) out += '&';
+    out += PercentEncode(name);
+    out += '=';
+    out += PercentEncode(value);
+  }
+  return out;
+}
+
+std::string EncodeBase64(std::string_view bytes) {
+  std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');
+  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                     reinterpret_cast<const unsigned char*>(bytes.data()),
+                                     static_cast<int>(bytes.size()));
+  out.resize(static_cast<size_t>(length));
+  return out;
+}
+
+std::string UrlForMessages(std::string_view url) {
+  const size_t scheme = url.find("://");
+  std::string out(url.substr(0, url.find_first_of("?#")));
+  if (scheme == std::string_view::npos) return out;
+  const size_t host = scheme + 3;
+  const size_t at = out.substr(0, out.find('/', host)).rfind('@');
+  if (at != std::string::npos && at >= host) out.erase(host, at + 1 - host);
+  return out;
+}
+
+Result<std::string> UrlOrigin(std::string_view url) {
+  const std::string shown = UrlForMessages(url);
+  const bool plain =
+      std::all_of(url.begin(), url.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+  const std::string lower = LowerCase(url);
+  const bool https = lower.starts_with("https://");
+  if (!plain || url.find_first_of("#\\") != std::string_view::npos ||
+      (!https && !lower.starts_with("http://"))) {
+    return Fail(Code::kInvalid, "not an absolute http or https URL", shown);
+  }
+  const size_t host = https ? 8 : 7;
+  std::string authority = lower.substr(host, lower.find_first_of("/?", host) - host);
+  if (authority.find('@') != std::string::npos) {
+    return Fail(Code::kInvalid, "a URL must not carry a user or password", shown);
+  }
+  const std::string_view port = https ? ":443" : ":80";
+  if (authority.ends_with(port)) authority.resize(authority.size() - port.size());
+  if (authority.empty() || authority.front() == ':') {
+    return Fail(Code::kInvalid, "the URL names no host", shown);
+  }
+  return (https ? "https://" : "http://") + authority;
+}
+
+std::optional<Duration> ParseRetryAfter(std::string_view value, Time now) {
+  value = Trim(value);
+  if (value.empty()) return std::nullopt;
+  if (value.find_first_not_of("0123456789") == std::string_view::npos) {
+    // Ten digits are three centuries: whoever waits has a bound far below.
+    if (value.size() > 9) return std::chrono::seconds(999'999'999);
+    return std::chrono::seconds(std::stol(std::string(value)));
+  }
+  const time_t date = curl_getdate(std::string(value).c_str(), nullptr);
+  if (date < 0) return std::nullopt;
+  const Time at{std::chrono::seconds(date)};
+  return at > now ? at - now : Duration::zero();
+}
+
+}  // namespace lithify::net

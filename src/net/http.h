@@ -1,0 +1,100 @@
+// HTTP/1.1 requests with bounds: every call states its time-outs and the largest answer it takes.
+//
+// TLS certificates and host names are always verified; there is no switch. Redirects are never
+// followed (a 3xx answer is returned as it is), so credentials reach no host but the one that was
+// named. No cookies, no .netrc, no credentials inside URLs.
+//
+// Errors of Send tell what is known of the request:
+//   kTransient       it was never sent: no byte of it left (name not resolved, connection refused,
+//                    TLS handshake failed, time-out before that).
+//   kDenied          never sent: the server's certificate is not trusted or not of that host.
+//   kInvalid         never sent: the request, the URL or a local TLS file is wrong.
+//   kUnknownOutcome  at least one byte of it was sent, and no whole answer came: it may have taken
+//                    effect (connection lost, time-out, garbage instead of HTTP, an answer that is
+//                    cut off).
+//   kLimit           GET and HEAD only: the answer is larger than allowed. For the other methods
+//                    that is kUnknownOutcome.
+// Messages name host and path; never a query, a header's value or a body.
+#ifndef LITHIFY_NET_HTTP_H_
+#define LITHIFY_NET_HTTP_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "base/secret.h"
+
+namespace lithify::net {
+
+enum class HttpMethod { kGet, kHead, kPost, kPut, kDelete };
+std::string_view MethodName(HttpMethod method);
+
+struct HttpRequest {
+  HttpMethod method = HttpMethod::kGet;
+  std::string url;  // http:// or https://.
+  std::vector<std::pair<std::string, std::string>> headers;
+  Secret authorization;  // Value of the Authorization header; empty: none.
+  std::string body;      // Not for kGet and kHead.
+};
+
+// All of them > 0; there are no defaults on purpose.
+struct HttpLimits {
+  HttpLimits(Duration connect, Duration total, int64_t response_bytes)
+      : connect_timeout(connect), total_timeout(total), max_response_bytes(response_bytes) {}
+  Duration connect_timeout;    // Name resolution, TCP and TLS.
+  Duration total_timeout;      // The whole exchange.
+  int64_t max_response_bytes;  // Of the body, after decompression.
+};
+
+struct HttpResponse {
+  int status = 0;
+  std::vector<std::pair<std::string, std::string>> headers;  // In order; names in lower case.
+  std::string body;
+
+  // The first header of that name (any case).
+  std::optional<std::string> Header(std::string_view name) const;
+};
+
+// Thread-safe.
+class HttpClient {
+ public:
+  virtual ~HttpClient() = default;
+  // Any status is a result, 4xx and 5xx too. GET and HEAD may be sent a second time when a kept
+  // connection turns out to be dead; every other method goes out once at most, on a connection of
+  // its own, since a silent second try would take the first one's effect for somebody else's.
+  virtual Result<HttpResponse> Send(const HttpRequest& request, const HttpLimits& limits) = 0;
+};
+
+struct HttpOptions {
+  std::string ca_file;  // PEM with the trusted roots; empty: the system's.
+  // Unset: http_proxy, https_proxy and no_proxy of the environment; empty: no proxy.
+  std::optional<std::string> proxy;
+};
+
+// libcurl with a pool of kept connections. kInvalid if the CA file can't be read.
+Result<std::unique_ptr<HttpClient>> OpenHttpClient(HttpOptions options);
+
+// Everything but letters, digits and "-._~" as %XX.
+std::string PercentEncode(std::string_view text);
+// application/x-www-form-urlencoded: "a=1&b=x%20y".
+std::string EncodeForm(const std::vector<std::pair<std::string, std::string>>& fields);
+std::string EncodeBase64(std::string_view bytes);
+
+// "https://host:port/path" of a URL, for messages: no query, no user.
+std::string UrlForMessages(std::string_view url);
+// "https://host:port" in lower case, the default port left out; kInvalid for anything that is not
+// an absolute http or https URL without user and fragment.
+Result<std::string> UrlOrigin(std::string_view url);
+
+// Value of Retry-After (seconds or an HTTP date) as a wait from `now`; nullopt if it is neither.
+std::optional<Duration> ParseRetryAfter(std::string_view value, Time now);
+
+}  // namespace lithify::net
+
+#endif  // LITHIFY_NET_HTTP_H_

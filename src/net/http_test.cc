@@ -1,0 +1,385 @@
+#include "net/http.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "net/scripted_server.h"
+
+namespace lithify::net {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+using Then = ScriptedAnswer::Then;
+
+std::unique_ptr<HttpClient> Client() {
+  HttpOptions options;
+  options.proxy = "";
+  return std::move(OpenHttpClient(options).value());
+}
+
+HttpLimits Limits(int64_t bytes = 1 << 20) { return HttpLimits(seconds(5), seconds(10), bytes); }
+HttpLimits Hasty() { return HttpLimits(milliseconds(200), milliseconds(200), 1 << 20); }
+
+HttpRequest Request(HttpMethod method, std::string url, std::string body = {}) {
+  HttpRequest request;
+  request.method = method;
+  request.url = std::move(url);
+  request.body = std::move(body);
+  return request;
+}
+
+// Code of a Send; kInternal if it succeeded.
+Code CodeOf(const Result<HttpResponse>& result) {
+  return result ? Code::kInternal : result.error().code;
+}
+
+TEST(Secret, PrintsAsStars) {
+  std::ostringstream out;
+  out << Secret("hunter2");
+  EXPECT_EQ(out.str(), "***");
+  EXPECT_EQ(Secret("hunter2").HideIn("hunter2 is not hunter22"), "*** is not ***2");
+  EXPECT_EQ(Secret().HideIn("x"), "x");
+}
+
+TEST(Secret, MovesLeaveNothing) {
+  Secret a("short");
+  Secret b(std::move(a));
+  EXPECT_TRUE(a.empty());  // NOLINT(bugprone-use-after-move): that is the point.
+  EXPECT_EQ(b.Reveal(), "short");
+  std::string text(100, 'x');
+  const char* bytes = text.data();
+  Wipe(text);
+  EXPECT_EQ(bytes[0], 0);
+  EXPECT_EQ(bytes[99], 0);
+  EXPECT_TRUE(text.empty());
+}
+
+TEST(Http, SendsWhatWasAskedAndReadsTheAnswer) {
+  ScriptedServer server([](const ScriptedRequest&) {
+    return Answer(201, "made", {{"ETag", "\"v1\""}, {"X-Empty", ""}});
+  });
+  auto client = Client();
+  HttpRequest request = Request(HttpMethod::kPost, server.Url("/a%1Fb?c=d"), "{\"x\":1}");
+  request.headers = {{"Content-Type", "application/json"}, {"X-One", "1"}, {"X-None", ""}};
+  request.authorization = Secret("Bearer abc");
+  const auto response = client->Send(request, Limits());
+  ASSERT_TRUE(response) << response.error().ToString();
+  EXPECT_EQ(response->status, 201);
+  EXPECT_EQ(response->body, "made");
+  EXPECT_EQ(response->Header("etag"), "\"v1\"");
+  EXPECT_EQ(response->Header("ETAG"), "\"v1\"");
+  EXPECT_EQ(response->Header("X-Empty"), "");
+  EXPECT_EQ(response->Header("absent"), std::nullopt);
+
+  const auto requests = server.Requests();
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(requests[0].method, "POST");
+  EXPECT_EQ(requests[0].target, "/a%1Fb?c=d");
+  EXPECT_EQ(requests[0].body, "{\"x\":1}");
+  EXPECT_EQ(requests[0].headers.at("content-type"), "application/json");
+  EXPECT_EQ(requests[0].headers.at("x-one"), "1");
+  EXPECT_EQ(requests[0].headers.at("x-none"), "");
+  EXPECT_EQ(requests[0].headers.at("authorization"), "Bearer abc");
+  EXPECT_EQ(requests[0].headers.at("user-agent"), "lithify/" LITHIFY_VERSION);
+  EXPECT_EQ(requests[0].headers.count("expect"), 0u);
+}
+
+TEST(Http, AllMethods) {
+  ScriptedServer server([](const ScriptedRequest& r) {
+    return r.method == "HEAD" ? ScriptedAnswer{"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"}
+                              : Answer(200, r.method + r.body);
+  });
+  auto client = Client();
+  const auto send = [&](HttpMethod m, std::string body) {
+    return client->Send(Request(m, server.Url("/"), std::move(body)), Limits()).value().body;
+  };
+  EXPECT_EQ(send(HttpMethod::kGet, ""), "GET");
+  EXPECT_EQ(send(HttpMethod::kHead, ""), "");
+  EXPECT_EQ(send(HttpMethod::kPost, "b"), "POSTb");
+  EXPECT_EQ(send(HttpMethod::kPost, ""), "POST");
+  EXPECT_EQ(send(HttpMethod::kPut, "b"), "PUTb");
+  EXPECT_EQ(send(HttpMethod::kDelete, ""), "DELETE");
+  EXPECT_EQ(server.Requests()[3].headers.count("content-type"), 0u);
+}
+
+// --- never sent: kTransient, kDenied, kInvalid ---------------------------------------------------
+
+TEST(Http, NothingListensIsNotSent) {
+  int port = 0;
+  {
+    port = ScriptedServer([](const ScriptedRequest&) { return Answer(200, ""); }).port();
+  }
+  const auto result = Client()->Send(
+      Request(HttpMethod::kPost, "http://127.0.0.1:" + std::to_string(port) + "/p?secret=1", "b"),
+      Limits());
+  ASSERT_EQ(CodeOf(result), Code::kTransient);
+  EXPECT_THAT(result.error().message, HasSubstr("not sent"));
+  EXPECT_EQ(result.error().context, "POST http://127.0.0.1:" + std::to_string(port) + "/p");
+}
+
+TEST(Http, UnknownHostIsNotSent) {
+  const auto result =
+      Client()->Send(Request(HttpMethod::kPost, "http://no-such-host.invalid/", "b"), Limits());
+  EXPECT_EQ(CodeOf(result), Code::kTransient);
+}
+
+TEST(Http, TlsHandshakeWithSomethingElseIsNotSent) {
+  ScriptedServer server([](const ScriptedRequest&) { return Answer(200, ""); });
+  server.OnAccept(Then::kClose);
+  const auto result = Client()->Send(
+      Request(HttpMethod::kPost, "https://127.0.0.1:" + std::to_string(server.port()) + "/", "b"),
+      Limits());
+  EXPECT_EQ(CodeOf(result), Code::kTransient);
+}
+
+TEST(Http, TlsHandshakeThatNeverEndsIsNotSent) {
+  ScriptedServer server([](const ScriptedRequest&) { return Answer(200, ""); });
+  server.OnAccept(Then::kHang);
+  const auto result = Client()->Send(
+      Request(HttpMethod::kPost, "https://127.0.0.1:" + std::to_string(server.port()) + "/", "b"),
+      Hasty());
+  EXPECT_EQ(CodeOf(result), Code::kTransient);
+}
+
+TEST(Http, BadRequestsAreNotSent) {
+  ScriptedServer server([](const ScriptedRequest&) { return Answer(200, ""); });
+  auto client = Client();
+  const auto code = [&](const HttpRequest& request) {
+    return CodeOf(client->Send(request, Limits()));
+  };
+  for (const char* url :
+       {"", "127.0.0.1/", "file:///etc/passwd", "ftp://127.0.0.1/", "http://", "http:///x",
+        "http://:80/", "http://u:p@127.0.0.1/", "http://127.0.0.1/a b", "http://127.0.0.1/\r\nX: y",
+        "http://127.0.0.1/#f"}) {
+    EXPECT_EQ(code(Request(HttpMethod::kGet, url)), Code::kInvalid) << url;
+  }
+  HttpRequest request = Request(HttpMethod::kGet, server.Url("/"));
+  request.headers = {{"X-A", "b\r\nX-Evil: 1"}};
+  EXPECT_EQ(code(request), Code::kInvalid);
+  request.headers = {{"X A", "b"}};
+  EXPECT_EQ(code(request), Code::kInvalid);
+  request.headers = {};
+  request.authorization = Secret("Bearer x\nX-Evil: 1");
+  EXPECT_EQ(code(request), Code::kInvalid);
+  EXPECT_EQ(code(Request(HttpMethod::kGet, server.Url("/"), "body")), Code::kInvalid);
+  const HttpRequest good = Request(HttpMethod::kGet, server.Url("/"));
+  for (const HttpLimits& limits :
+       {HttpLimits(seconds(0), seconds(1), 1), HttpLimits(seconds(1), seconds(0), 1),
+        HttpLimits(seconds(1), seconds(-1), 1), HttpLimits(seconds(1), seconds(1), 0)}) {
+    EXPECT_EQ(CodeOf(client->Send(good, limits)), Code::kInvalid);
+  }
+  EXPECT_EQ(server.Requests().size(), 0u);
+}
+
+TEST(Http, CaFileMustBeReadable) {
+  HttpOptions options;
+  options.ca_file = "/no/such/ca.pem";
+  const auto client = OpenHttpClient(options);
+  ASSERT_FALSE(client);
+  EXPECT_EQ(client.error().code, Code::kInvalid);
+  EXPECT_EQ(client.error().context, "/no/such/ca.pem");
+}
+
+// --- sent, no whole answer: kUnknownOutcome (R115, I35) ------------------------------------------
+
+TEST(Http, NoWholeAnswerIsAnUnknownOutcome) {
+  const std::vector<std::pair<const char*, ScriptedAnswer>> cases{
+      {"reset after the request", {"", Then::kReset}},
+      {"closed after the request", {"", Then::kClose}},
+      {"no answer in time", {"", Then::kHang}},
+      {"half a status line", {"HTTP/1.", Then::kClose}},
+      {"half a header", {"HTTP/1.1 200 OK\r\nContent-", Then::kReset}},
+      {"half a body", {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", Then::kClose}},
+      {"half a body, then nothing",
+       {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", Then::kHang}},
+      {"a chunk that breaks off",
+       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\nab", Then::kClose}},
+      {"a chunk size that is none",
+       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", Then::kClose}},
+      {"not HTTP at all", {"SSH-2.0-OpenSSH_9.2\r\n", Then::kClose}},
+      {"broken gzip",
+       {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nabcd",
+        Then::kClose}},
+      {"a header without end",
+       {"HTTP/1.1 200 OK\r\n" +
+            [] {
+              std::string many;
+              for (int i = 0; i < 5000; ++i)
+                many += "X-" + std::to_string(i) + ": " + std::string(100, 'x') + "\r\n";
+              return many;
+            }(),
+        Then::kClose}},
+  };
+  for (const auto& [name, answer] : cases) {
+    ScriptedServer server([&](const ScriptedRequest&) { return answer; });
+    const bool waits = answer.then == Then::kHang;
+    HttpRequest request = Request(HttpMethod::kPost, server.Url("/commit?token=tttt"), "bodybody");
+    request.authorization = Secret("Bearer hush");
+    request.headers = {{"X-Key", "kkkk"}};
+    const auto result = Client()->Send(request, waits ? Hasty() : Limits());
+    ASSERT_EQ(CodeOf(result), Code::kUnknownOutcome) << name;
+    const std::string text = result.error().ToString();
+    EXPECT_THAT(text, HasSubstr("POST " + server.Url("/commit"))) << name;
+    for (const char* secret : {"hush", "kkkk", "tttt", "bodybody"}) {
+      EXPECT_THAT(text, Not(HasSubstr(secret))) << name;
+    }
+    EXPECT_EQ(server.Requests().size(), 1u) << name;
+  }
+}
+
+// curl repeats a request on a kept connection that died. A commit that was carried out and is sent
+// a second time would look like somebody else's change (R302).
+TEST(Http, PostIsNeverSentTwice) {
+  ScriptedServer server([](const ScriptedRequest& r) {
+    return r.method == "GET" ? Answer(200, "ok") : ScriptedAnswer{"", Then::kClose};
+  });
+  auto client = Client();
+  for (const HttpMethod method : {HttpMethod::kPost, HttpMethod::kPut, HttpMethod::kDelete}) {
+    ASSERT_TRUE(client->Send(Request(HttpMethod::kGet, server.Url("/")), Limits()));
+    const auto result = client->Send(Request(method, server.Url("/"), "b"), Limits());
+    EXPECT_EQ(CodeOf(result), Code::kUnknownOutcome);
+  }
+  int changes = 0;
+  for (const auto& request : server.Requests()) changes += request.method != "GET";
+  EXPECT_EQ(changes, 3);
+}
+
+TEST(Http, GetOnADeadKeptConnectionIsTriedAgain) {
+  int count = 0;
+  ScriptedServer server([&](const ScriptedRequest&) {
+    return ++count == 2 ? ScriptedAnswer{"", Then::kClose} : Answer(200, std::to_string(count));
+  });
+  auto client = Client();
+  EXPECT_EQ(client->Send(Request(HttpMethod::kGet, server.Url("/")), Limits())->body, "1");
+  EXPECT_EQ(client->Send(Request(HttpMethod::kGet, server.Url("/")), Limits())->body, "3");
+}
+
+// --- bounds, redirects, shapes -------------------------------------------------------------------
+
+TEST(Http, AnswerBodiesAreBounded) {
+  ScriptedServer server([](const ScriptedRequest&) { return Answer(200, std::string(1001, 'x')); });
+  auto client = Client();
+  const auto send = [&](HttpMethod method, int64_t bytes) {
+    return client->Send(Request(method, server.Url("/")), Limits(bytes));
+  };
+  EXPECT_EQ(send(HttpMethod::kGet, 1001)->body.size(), 1001u);
+  const auto get = send(HttpMethod::kGet, 1000);
+  ASSERT_EQ(CodeOf(get), Code::kLimit);
+  EXPECT_THAT(get.error().message, HasSubstr("larger than 1000 bytes"));
+  EXPECT_EQ(CodeOf(send(HttpMethod::kPost, 1000)), Code::kUnknownOutcome);
+}
+
+TEST(Http, BoundHoldsForWhatGzipUnpacksTo) {
+  ScriptedServer server([&](const ScriptedRequest& r) {
+    EXPECT_EQ(r.headers.at("accept-encoding"), "gzip");
+    // 60,000 times "z".
+    const std::string packed(
+        "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xed\xc1\x31\x01\x00\x00\x00\xc2\xa0\xde"
+        "\x4b\x6f\x0d\x0f\xa0\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+        "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+        "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+        "\x00\x00\x00\xbe\x0c\x06\x48\x0b\x2b\x60\xea\x00\x00",
+        93);
+    return Answer(200, packed, {{"Content-Encoding", "gzip"}});
+  });
+  const auto get = [&](int64_t bytes) {
+    return Client()->Send(Request(HttpMethod::kGet, server.Url("/")), Limits(bytes));
+  };
+  EXPECT_EQ(CodeOf(get(59'999)), Code::kLimit);
+  EXPECT_EQ(get(60'000)->body, std::string(60'000, 'z'));
+}
+
+TEST(Http, ChunkedAndInterimAnswers) {
+  ScriptedServer server([](const ScriptedRequest&) {
+    return ScriptedAnswer{
+        "HTTP/1.1 103 Early Hints\r\nX-Interim: yes\r\n\r\n"
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Final: yes\r\n\r\n"
+        "3\r\nabc\r\n2;ext=1\r\nde\r\n0\r\n\r\n"};
+  });
+  const auto response = Client()->Send(Request(HttpMethod::kGet, server.Url("/")), Limits());
+  ASSERT_TRUE(response) << response.error().ToString();
+  EXPECT_EQ(response->status, 200);
+  EXPECT_EQ(response->body, "abcde");
+  EXPECT_EQ(response->Header("x-final"), "yes");
+  EXPECT_EQ(response->Header("x-interim"), std::nullopt);
+}
+
+TEST(Http, RedirectsAreNotFollowed) {
+  ScriptedServer other([](const ScriptedRequest&) { return Answer(200, "stolen"); });
+  for (const int status : {301, 302, 303, 307, 308}) {
+    ScriptedServer server(
+        [&](const ScriptedRequest&) { return Answer(status, "", {{"Location", other.Url("/")}}); });
+    HttpRequest request = Request(HttpMethod::kGet, server.Url("/"));
+    request.authorization = Secret("Bearer abc");
+    const auto response = Client()->Send(request, Limits());
+    ASSERT_TRUE(response);
+    EXPECT_EQ(response->status, status);
+    EXPECT_EQ(response->Header("location"), other.Url("/"));
+  }
+  EXPECT_EQ(other.connections(), 0);
+}
+
+TEST(Http, ConnectionsAreKeptAndThreadsDoNotMix) {
+  ScriptedServer server([](const ScriptedRequest& r) { return Answer(200, r.target); });
+  auto client = Client();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(client->Send(Request(HttpMethod::kGet, server.Url("/")), Limits()));
+  }
+  EXPECT_EQ(server.connections(), 1);
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        const std::string target = "/" + std::to_string(t) + "-" + std::to_string(i);
+        const auto response = client->Send(Request(HttpMethod::kGet, server.Url(target)), Limits());
+        right += response && response->body == target;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(right, 160);
+  EXPECT_LE(server.connections(), 8);
+}
+
+// --- text ----------------------------------------------------------------------------------------
+
+TEST(HttpText, Encodings) {
+  EXPECT_EQ(PercentEncode("aZ09-._~"), "aZ09-._~");
+  EXPECT_EQ(PercentEncode("a b/c\x1f\xc3\xa4%+"), "a%20b%2Fc%1F%C3%A4%25%2B");
+  EXPECT_EQ(EncodeForm({{"a", "1&2"}, {"b c", ""}}), "a=1%262&b%20c=");
+  EXPECT_EQ(EncodeBase64(""), "");
+  EXPECT_EQ(EncodeBase64("f"), "Zg==");
+  EXPECT_EQ(EncodeBase64("foobar"), "Zm9vYmFy");
+}
+
+TEST(HttpText, UrlsInMessages) {
+  EXPECT_EQ(UrlForMessages("https://h:1/p?q=secret#f"), "https://h:1/p");
+  EXPECT_EQ(UrlForMessages("https://user:pass@h/p@x"), "https://h/p@x");
+  EXPECT_EQ(UrlForMessages("nonsense"), "nonsense");
+  EXPECT_EQ(UrlOrigin("HTTPS://Host:443/x").value(), "https://host");
+  EXPECT_EQ(UrlOrigin("http://host:80?x").value(), "http://host");
+  EXPECT_EQ(UrlOrigin("http://host:8181").value(), "http://host:8181");
+}
+
+TEST(HttpText, RetryAfter) {
+  const Time now{seconds(784111777)};  // Sun, 06 Nov 1994 08:49:37 GMT.
+  EXPECT_EQ(ParseRetryAfter("120", now), Duration(seconds(120)));
+  EXPECT_EQ(ParseRetryAfter(" 0 ", now), Duration(0));
+  EXPECT_EQ(ParseRetryAfter("99999999999999999999", now), Duration(seconds(999'999'999)));
+  EXPECT_EQ(ParseRetryAfter("Sun, 06 Nov 1994 08:49:47 GMT", now), Duration(seconds(10)));
+  EXPECT_EQ(ParseRetryAfter("Sun, 06 Nov 1994 08:49:27 GMT", now), Duration(0));
+  EXPECT_EQ(ParseRetryAfter("", now), std::nullopt);
+  EXPECT_EQ(ParseRetryAfter("soon", now), std::nullopt);
+  EXPECT_EQ(ParseRetryAfter("-5", now), std::nullopt);
+}
+
+}  // namespace
+}  // namespace lithify::net

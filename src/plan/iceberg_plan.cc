@@ -1,0 +1,601 @@
+#include "plan/iceberg_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "base/text.h"
+
+namespace lithify::plan {
+namespace {
+
+using iceberg::DeleteIndex;
+using iceberg::LiveDataFile;
+using iceberg::LiveDeleteFile;
+using iceberg::LiveSet;
+
+constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kTargetMost = int64_t{1} << 50;  // 1 PiB: sums of a few sizes never overflow.
+constexpr double kMinShare = 0.75;
+constexpr double kMaxShare = 1.8;
+constexpr size_t kOpenBins = 16;  // How far first-fit looks back.
+
+// Sizes come from metadata that may be damaged: sums stop at the largest number.
+int64_t Add(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? kMost : sum;
+}
+
+// Outputs are never exactly as large as their inputs were. A result that is up to 10 % smaller must
+// not be a candidate again, so an eighth is kept in reserve wherever a size decides.
+int64_t WithReserve(int64_t bytes) { return Add(bytes, bytes / 8 + 1); }
+
+int64_t CeilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+std::string Files(int64_t n) { return FormatCount(n) + (n == 1 ? " file" : " files"); }
+
+// The options with their defaults filled in.
+struct Bounds {
+  explicit Bounds(const RewriteOptions& options)
+      : target(options.target_file_size_bytes),
+        min(options.min_file_size_bytes > 0
+                ? options.min_file_size_bytes
+                : static_cast<int64_t>(static_cast<double>(target) * kMinShare)),
+        max(options.max_file_size_bytes > 0
+                ? options.max_file_size_bytes
+                : std::max(target + 1,
+                           static_cast<int64_t>(static_cast<double>(target) * kMaxShare))) {}
+
+  // How many files `bytes` become: as near to the target as goes, but none near the minimum, and
+  // none above the maximum. Never falls as `bytes` grows; the fixed point rests on that.
+  int64_t Outputs(int64_t bytes) const {
+    const int64_t nearest = bytes / target + (bytes % target >= target - target / 2);
+    const int64_t large_enough = bytes / WithReserve(min);
+    return std::max({int64_t{1}, std::min(nearest, large_enough), CeilDivide(bytes, max)});
+  }
+
+  int64_t target;
+  int64_t min;
+  int64_t max;
+};
+
+// What metadata tells of the deletes of one data file.
+struct DeleteFacts {
+  int64_t files = 0;
+  int64_t known_rows = 0;  // Deleted by what reaches this file only.
+  std::string_view unsupported;
+};
+
+struct Candidate {
+  int32_t file = 0;
+  int64_t size = 0;
+  int64_t live_size = 0;  // Without the share of rows that are known to be deleted.
+  int64_t records = 0;
+  int64_t live_records = 0;
+  bool small = false;
+  bool delete_heavy = false;
+  bool oversized = false;
+};
+
+// A group in the making.
+struct Bin {
+  std::vector<const Candidate*> files;
+  int64_t size = 0;
+  int64_t live_size = 0;
+  int64_t records = 0;
+  bool delete_heavy = false;
+
+  void Take(const Candidate& candidate) {
+    files.push_back(&candidate);
+    size = Add(size, candidate.size);
+    live_size = Add(live_size, candidate.live_size);
+    records = Add(records, candidate.records);
+    delete_heavy = delete_heavy || candidate.delete_heavy;
+  }
+  int64_t count() const { return static_cast<int64_t>(files.size()); }
+};
+
+// The candidates of one partition.
+struct Sorted {
+  std::vector<Candidate> core;       // What a group is made for.
+  std::vector<Candidate> oversized;  // May join one.
+  int64_t files = 0;
+  int64_t bytes = 0;
+  int64_t matching = 0;
+  int64_t rewritable = 0;  // Of the matching ones.
+  std::string_view unsupported;
+};
+
+class Planner {
+ public:
+  Planner(const LiveSet& live, const DeleteIndex& deletes, const RewriteOptions& options)
+      : live_(live), deletes_(deletes), options_(options), bounds_(options) {
+    group_bytes_max_ = options.max_file_group_size_bytes;
+    // Groups that are cut for the budget fit it, so that one run after the other gets somewhere.
+    if (options.budget_bytes > 0) {
+      group_bytes_max_ = std::min(group_bytes_max_, std::max(options.budget_bytes, bounds_.target));
+    }
+  }
+
+  RewritePlan Plan() {
+    const std::vector<int32_t> by_partition = SortByPartition();
+    for (size_t begin = 0; begin < by_partition.size();) {
+      const int32_t partition = FileAt(by_partition[begin]).partition;
+      size_t end = begin;
+      while (end < by_partition.size() && FileAt(by_partition[end]).partition == partition) ++end;
+      PlanPartition(partition, std::span(by_partition).subspan(begin, end - begin));
+      begin = end;
+    }
+    OrderGroups();
+    ApplyBudget();
+    if (plan_.groups.empty()) plan_.skip_reason = SkipReason();
+    return std::move(plan_);
+  }
+
+  // Of all files that the plan looked at.
+  int64_t delete_heavy_files() const { return delete_heavy_files_; }
+
+ private:
+  const LiveDataFile& FileAt(int32_t file) const {
+    return live_.data_files[static_cast<size_t>(file)];
+  }
+
+  // By age: rows that were written together stay together, which keeps column bounds narrow.
+  bool IsOlder(const Candidate& a, const Candidate& b) const {
+    const LiveDataFile& x = FileAt(a.file);
+    const LiveDataFile& y = FileAt(b.file);
+    return std::tie(x.sequence_number, x.path, a.file) <
+           std::tie(y.sequence_number, y.path, b.file);
+  }
+
+  // File numbers, those of a partition together and in the order of the live set.
+  std::vector<int32_t> SortByPartition() const {
+    std::vector<int32_t> next(live_.partitions.size() + 1, 0);
+    for (const LiveDataFile& file : live_.data_files) {
+      LITHIFY_CHECK(
+          file.partition >= 0 && static_cast<size_t>(file.partition) < live_.partitions.size(),
+          "a live file has a partition");
+      ++next[static_cast<size_t>(file.partition) + 1];
+    }
+    for (size_t p = 1; p < next.size(); ++p) next[p] += next[p - 1];
+    std::vector<int32_t> sorted(live_.data_files.size());
+    for (size_t i = 0; i < live_.data_files.size(); ++i) {
+      int32_t& at = next[static_cast<size_t>(live_.data_files[i].partition)];
+      sorted[static_cast<size_t>(at++)] = static_cast<int32_t>(i);
+    }
+    return sorted;
+  }
+
+  DeleteFacts DeletesOf(int32_t file) const {
+    DeleteFacts facts;
+    if (live_.delete_files.empty()) return facts;
+    for (const int32_t at : deletes_.AppliesTo(file)) {
+      const LiveDeleteFile& deletes = live_.delete_files[static_cast<size_t>(at)];
+      ++facts.files;
+      if (!deletes.unsupported.empty()) facts.unsupported = deletes.unsupported;
+      if (deletes.content == iceberg::FileContent::kPositionDeletes &&
+          (deletes.deletion_vector || deletes.referenced_data_file == FileAt(file).path)) {
+        facts.known_rows = Add(facts.known_rows, std::max<int64_t>(deletes.records, 0));
+      }
+    }
+    return facts;
+  }
+
+  // Two delete files may name the same row (T13): what is known is an upper bound, so not more
+  // than all rows.
+  Candidate Measure(int32_t file, const DeleteFacts& deletes) const {
+    const LiveDataFile& data = FileAt(file);
+    Candidate candidate;
+    candidate.file = file;
+    candidate.size = std::max<int64_t>(data.size, 0);
+    candidate.records = std::max<int64_t>(data.records, 0);
+    const int64_t deleted = std::min(deletes.known_rows, candidate.records);
+    candidate.live_records = candidate.records - deleted;
+    candidate.live_size = candidate.size;
+    if (deleted > 0) {
+      const double share =
+          static_cast<double>(candidate.live_records) / static_cast<double>(candidate.records);
+      candidate.live_size = std::min(
+          candidate.size, static_cast<int64_t>(static_cast<double>(candidate.size) * share));
+      candidate.delete_heavy =
+          options_.delete_ratio_threshold > 0 &&
+          static_cast<double>(deleted) >=
+              options_.delete_ratio_threshold * static_cast<double>(candidate.records);
+    }
+    if (options_.delete_file_threshold > 0 && deletes.files >= options_.delete_file_threshold) {
+      candidate.delete_heavy = true;
+    }
+    candidate.small = candidate.size < bounds_.min;
+    candidate.oversized = candidate.size > bounds_.max;
+    return candidate;
+  }
+
+  Sorted SortCandidates(std::span<const int32_t> files) {
+    Sorted sorted;
+    for (const int32_t file : files) {
+      const LiveDataFile& data = FileAt(file);
+      ++sorted.files;
+      sorted.bytes = Add(sorted.bytes, std::max<int64_t>(data.size, 0));
+      if (!data.may_match) continue;
+      ++sorted.matching;
+      const DeleteFacts deletes = DeletesOf(file);
+      // A row that a delete removes which nobody here can read would come back (R094).
+      const std::string_view unsupported =
+          data.unsupported.empty() ? deletes.unsupported : data.unsupported;
+      if (!unsupported.empty()) {
+        ++plan_.unsupported[std::string(unsupported)];
+        sorted.unsupported = unsupported;
+        continue;
+      }
+      ++sorted.rewritable;
+      const Candidate candidate = Measure(file, deletes);
+      delete_heavy_files_ += candidate.delete_heavy;
+      if (candidate.small || candidate.delete_heavy || options_.rewrite_all) {
+        sorted.core.push_back(candidate);
+      } else if (candidate.oversized) {
+        sorted.oversized.push_back(candidate);
+      }
+    }
+    std::ranges::sort(sorted.core,
+                      [this](const Candidate& a, const Candidate& b) { return IsOlder(a, b); });
+    return sorted;
+  }
+
+  bool Fits(const Bin& bin, const Candidate& candidate) const {
+    return bin.count() < options_.max_file_group_files &&
+           Add(bin.size, candidate.size) <= group_bytes_max_ &&
+           Add(bin.records, candidate.records) <= options_.max_file_group_records;
+  }
+
+  double Fullness(const Bin& bin) const {
+    const auto share = [](int64_t part, int64_t whole) {
+      return static_cast<double>(part) / static_cast<double>(whole);
+    };
+    return std::max({share(bin.size, group_bytes_max_),
+                     share(bin.records, options_.max_file_group_records),
+                     share(bin.count(), options_.max_file_group_files)});
+  }
+
+  // First-fit: no two groups would fit into one, so at most one of them can be left small. Of many
+  // open ones the fullest is closed.
+  std::vector<Bin> Pack(const std::vector<Candidate>& core) const {
+    std::vector<Bin> bins;
+    std::vector<size_t> open;
+    for (const Candidate& candidate : core) {
+      const auto fit =
+          std::ranges::find_if(open, [&](size_t bin) { return Fits(bins[bin], candidate); });
+      if (fit != open.end()) {
+        bins[*fit].Take(candidate);
+        continue;
+      }
+      if (open.size() == kOpenBins) {
+        open.erase(
+            std::ranges::max_element(open, {}, [&](size_t bin) { return Fullness(bins[bin]); }));
+      }
+      open.push_back(bins.size());
+      bins.emplace_back().Take(candidate);
+    }
+    return bins;
+  }
+
+  // nullopt: the group is worth its rewrite.
+  std::optional<PartitionState> Refuse(const Bin& bin) const {
+    if (options_.rewrite_all || bin.delete_heavy) return std::nullopt;
+    const bool enough = bin.count() >= options_.min_input_files || bin.live_size > bounds_.target;
+    if (bin.count() > 1 && !enough) return PartitionState::kTooFewFiles;
+    if (bin.count() == 1) {
+      return options_.min_input_files > 1 ? PartitionState::kTooFewFiles
+                                          : PartitionState::kNothingToGain;
+    }
+    if (bounds_.Outputs(WithReserve(bin.live_size)) >= bin.count()) {
+      return PartitionState::kNothingToGain;
+    }
+    return std::nullopt;
+  }
+
+  // An oversized file alone could only become more files. Together with small ones it may be split,
+  // as long as there are fewer files afterwards.
+  void JoinOversized(std::vector<Candidate>& oversized, std::vector<Bin>& kept) const {
+    std::ranges::sort(oversized, {}, [](const Candidate& c) { return std::pair(c.size, c.file); });
+    for (const Candidate& candidate : oversized) {
+      const auto bin = std::ranges::find_if(kept, [&](const Bin& b) {
+        return Fits(b, candidate) &&
+               bounds_.Outputs(Add(b.live_size, candidate.live_size)) < b.count() + 1;
+      });
+      if (bin == kept.end()) return;  // Larger ones need even more outputs.
+      bin->Take(candidate);
+    }
+  }
+
+  FileGroup MakeGroup(int32_t partition, const Bin& bin) const {
+    FileGroup group;
+    group.partition = partition;
+    int64_t small = 0;
+    int64_t heavy = 0;
+    int64_t oversized = 0;
+    for (const Candidate* candidate : bin.files) {
+      group.data_files.push_back(candidate->file);
+      group.live_records = Add(group.live_records, candidate->live_records);
+      heavy += candidate->delete_heavy;
+      small += !candidate->delete_heavy && candidate->small;
+      oversized += !candidate->delete_heavy && candidate->oversized;
+    }
+    group.bytes = bin.size;
+    group.records = bin.records;
+    group.outputs = static_cast<int>(std::min(bounds_.Outputs(bin.live_size), bin.count()));
+    std::string why;
+    const auto tell = [&why](int64_t n, const std::string& what) {
+      if (n > 0) why += (why.empty() ? "" : ", ") + Files(n) + " " + what;
+    };
+    tell(small, "below " + FormatBytes(bounds_.min));
+    tell(heavy, "with many deletes");
+    tell(oversized, "above " + FormatBytes(bounds_.max));
+    tell(bin.count() - small - heavy - oversized, "of good size (rewrite_all)");
+    group.reason = why + ": " + FormatBytes(group.bytes) + " become " + Files(group.outputs);
+    return group;
+  }
+
+  void PlanPartition(int32_t partition, std::span<const int32_t> files) {
+    Sorted sorted = SortCandidates(files);
+    matching_ += sorted.matching;
+    rewritable_ += sorted.rewritable;
+    PartitionVerdict verdict;
+    verdict.partition = partition;
+    verdict.files = sorted.files;
+    verdict.bytes = sorted.bytes;
+    std::vector<Bin> kept;
+    bool too_few = false;
+    for (Bin& bin : Pack(sorted.core)) {
+      const std::optional<PartitionState> refused = Refuse(bin);
+      too_few = too_few || refused == PartitionState::kTooFewFiles;
+      if (!refused) kept.push_back(std::move(bin));
+    }
+    JoinOversized(sorted.oversized, kept);
+    for (Bin& bin : kept) {
+      std::ranges::sort(bin.files,
+                        [this](const Candidate* a, const Candidate* b) { return IsOlder(*a, *b); });
+    }
+    if (!kept.empty()) {
+      Keep(partition, kept, verdict);
+    } else {
+      Explain(sorted, too_few, verdict);
+    }
+    plan_.partitions.push_back(std::move(verdict));
+  }
+
+  void Keep(int32_t partition, const std::vector<Bin>& kept, PartitionVerdict& verdict) {
+    const iceberg::PartitionKey& key = live_.partitions[static_cast<size_t>(partition)];
+    if (std::ranges::find(options_.skip_partitions, key) != options_.skip_partitions.end()) {
+      verdict.state = PartitionState::kSkipped;
+      verdict.reason = "other writers change it all the time: left for a later run";
+      ++skipped_;
+      return;
+    }
+    verdict.state = PartitionState::kCandidate;
+    verdict.reason = kept.size() == 1 ? "1 group" : FormatCount(std::ssize(kept)) + " groups";
+    for (const Bin& bin : kept) plan_.groups.push_back(MakeGroup(partition, bin));
+  }
+
+  void Explain(const Sorted& sorted, bool too_few, PartitionVerdict& verdict) const {
+    const auto candidates = std::ssize(sorted.core);
+    if (sorted.matching == 0) {
+      verdict.state = PartitionState::kFiltered;
+      verdict.reason = "no file may match the filter";
+    } else if (sorted.rewritable == 0) {
+      verdict.state = PartitionState::kUnsupported;
+      verdict.reason = "no file can be rewritten: " + std::string(sorted.unsupported);
+    } else if (too_few) {
+      verdict.state = PartitionState::kTooFewFiles;
+      const std::string need = std::to_string(options_.min_input_files) + " (min_input_files)";
+      verdict.reason = Files(candidates) + " below " + FormatBytes(bounds_.min);
+      verdict.reason += candidates < options_.min_input_files
+                            ? " < " + need
+                            : ", but no " + need + " of them fit into one group";
+    } else {
+      verdict.state = PartitionState::kNothingToGain;
+      if (candidates > 0) {
+        verdict.reason =
+            Files(candidates) + " below " + FormatBytes(bounds_.min) + " would not become fewer";
+      } else if (!sorted.oversized.empty()) {
+        verdict.reason = Files(std::ssize(sorted.oversized)) + " above " +
+                         FormatBytes(bounds_.max) + " could only become more";
+      } else {
+        verdict.reason = "no file is too small or has too many deletes";
+      }
+    }
+  }
+
+  void OrderGroups() {
+    const auto sort = [this](auto key, bool descending) {
+      std::ranges::stable_sort(plan_.groups, [&](const FileGroup& a, const FileGroup& b) {
+        return descending ? key(b) < key(a) : key(a) < key(b);
+      });
+    };
+    const auto bytes = [](const FileGroup& group) { return group.bytes; };
+    const auto files = [](const FileGroup& group) { return group.data_files.size(); };
+    switch (options_.rewrite_job_order) {
+      case JobOrder::kNone: return;
+      case JobOrder::kBytesAsc: return sort(bytes, false);
+      case JobOrder::kBytesDesc: return sort(bytes, true);
+      case JobOrder::kFilesAsc: return sort(files, false);
+      case JobOrder::kFilesDesc: return sort(files, true);
+    }
+  }
+
+  // Takes groups in job order while they fit; the first always, or a run could do nothing for ever.
+  void ApplyBudget() {
+    if (options_.budget_bytes == 0) return;
+    int64_t bytes = 0;
+    std::vector<FileGroup> taken;
+    std::vector<bool> planned(live_.partitions.size(), false);
+    for (FileGroup& group : plan_.groups) {
+      if (!taken.empty() && Add(bytes, group.bytes) > options_.budget_bytes) continue;
+      bytes = Add(bytes, group.bytes);
+      planned[static_cast<size_t>(group.partition)] = true;
+      taken.push_back(std::move(group));
+    }
+    plan_.groups = std::move(taken);
+    for (PartitionVerdict& verdict : plan_.partitions) {
+      if (verdict.state != PartitionState::kCandidate ||
+          planned[static_cast<size_t>(verdict.partition)]) {
+        continue;
+      }
+      verdict.state = PartitionState::kSkipped;
+      verdict.reason =
+          "beyond the budget of " + FormatBytes(options_.budget_bytes) + ": left for the next run";
+      ++skipped_;
+    }
+  }
+
+  // R085.
+  std::string SkipReason() const {
+    if (live_.data_files.empty()) return "empty table";
+    if (matching_ == 0) return "no file may match the filter";
+    if (rewritable_ == 0) {
+      return "no file can be rewritten: " + plan_.unsupported.begin()->first;
+    }
+    if (skipped_ > 0) return "all eligible partitions are hot";
+    if (matching_ < options_.min_input_files) return "below min_input_files";
+    return "no eligible groups";
+  }
+
+  const LiveSet& live_;
+  const DeleteIndex& deletes_;
+  const RewriteOptions& options_;
+  const Bounds bounds_;
+  int64_t group_bytes_max_ = 0;
+  int64_t matching_ = 0;
+  int64_t rewritable_ = 0;
+  int64_t skipped_ = 0;
+  int64_t delete_heavy_files_ = 0;
+  RewritePlan plan_;
+};
+
+Status Require(bool ok, std::string_view option, std::string range) {
+  if (ok) return {};
+  return Fail(Code::kInvalid, "must be " + std::move(range), std::string(option));
+}
+
+// "True", " true ": anything else is not an opt-in.
+bool IsTrue(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  constexpr std::string_view kTrue = "true";
+  const size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return false;
+  text = text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+  return std::ranges::equal(text, kTrue, [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  });
+}
+
+// The newest snapshot that a compaction stamped (R078, R112), and that did more than merge
+// manifests.
+std::optional<int64_t> LastCompaction(const iceberg::TableMetadata& table) {
+  std::optional<int64_t> last;
+  for (const iceberg::Snapshot& snapshot : table.snapshots) {
+    const bool stamped = std::ranges::any_of(snapshot.summary, [](const auto& entry) {
+      return entry.first == "lithify.job-id" || entry.first.starts_with("sqe.maintenance.") ||
+             entry.first.starts_with("lithify.maintenance.");
+    });
+    const bool replaced = snapshot.summary.contains("deleted-data-files") ||
+                          snapshot.summary.contains("removed-delete-files");
+    if (!stamped || (snapshot.summary.contains("manifests-replaced") && !replaced)) continue;
+    last = std::max(last.value_or(snapshot.timestamp_ms), snapshot.timestamp_ms);
+  }
+  return last;
+}
+
+}  // namespace
+
+Status CheckOptions(const RewriteOptions& options) {
+  const int64_t target = options.target_file_size_bytes;
+  LITHIFY_TRY(Require(target > 0 && target <= kTargetMost, "target_file_size_bytes",
+                      "between 1 B and " + FormatBytes(kTargetMost)));
+  const Bounds bounds(options);
+  LITHIFY_TRY(Require(options.min_file_size_bytes >= 0 && bounds.min < target,
+                      "min_file_size_bytes",
+                      "0 (75 % of the target) or less than the target (" + FormatBytes(target) +
+                          "), or every output would be too small"));
+  LITHIFY_TRY(Require(options.max_file_size_bytes >= 0 && bounds.max > target,
+                      "max_file_size_bytes",
+                      "0 (180 % of the target) or more than the target (" + FormatBytes(target) +
+                          "), or every output would be too large"));
+  LITHIFY_TRY(Require(options.min_input_files >= 1, "min_input_files", "at least 1"));
+  LITHIFY_TRY(
+      Require(options.delete_file_threshold >= 0, "delete_file_threshold", "0 (off) or more"));
+  LITHIFY_TRY(Require(options.delete_ratio_threshold >= 0 && options.delete_ratio_threshold <= 1,
+                      "delete_ratio_threshold", "between 0 (off) and 1"));
+  LITHIFY_TRY(
+      Require(options.max_file_group_size_bytes >= target, "max_file_group_size_bytes",
+              "at least the target (" + FormatBytes(target) + "), or no output could reach it"));
+  LITHIFY_TRY(Require(options.max_file_group_files >= 2, "max_file_group_files", "at least 2"));
+  LITHIFY_TRY(Require(options.max_file_group_records >= 1, "max_file_group_records", "at least 1"));
+  return Require(options.budget_bytes >= 0, "budget_bytes", "0 (no bound) or more");
+}
+
+RewritePlan PlanRewrite(const LiveSet& live, const DeleteIndex& deletes,
+                        const RewriteOptions& options) {
+  LITHIFY_CHECK(CheckOptions(options).has_value(), "options are checked by the caller");
+  return Planner(live, deletes, options).Plan();
+}
+
+TableHealth AssessHealth(const iceberg::TableMetadata& table, const LiveSet& live,
+                         const DeleteIndex& deletes, const RewriteOptions& options) {
+  LITHIFY_CHECK(CheckOptions(options).has_value(), "options are checked by the caller");
+  TableHealth health;
+  std::vector<int64_t> sizes;
+  sizes.reserve(live.data_files.size());
+  for (const LiveDataFile& file : live.data_files) {
+    sizes.push_back(std::max<int64_t>(file.size, 0));
+    health.small_files += file.size < options.target_file_size_bytes;
+    health.total_bytes = Add(health.total_bytes, sizes.back());
+    health.total_records = Add(health.total_records, std::max<int64_t>(file.records, 0));
+  }
+  health.live_data_files = std::ssize(sizes);
+  if (!sizes.empty()) {
+    health.avg_file_bytes = health.total_bytes / health.live_data_files;
+    const double mib = static_cast<double>(health.total_bytes) /
+                       static_cast<double>(health.live_data_files) / static_cast<double>(kMiB);
+    health.avg_file_mb = std::round(mib * 10) / 10;
+    const auto median = sizes.begin() + health.live_data_files / 2;
+    std::ranges::nth_element(sizes, median);
+    health.p50_file_bytes = *median;
+  }
+  int64_t deleted = 0;
+  for (const LiveDeleteFile& file : live.delete_files) {
+    deleted = Add(deleted, std::max<int64_t>(file.records, 0));
+  }
+  health.delete_files = std::ssize(live.delete_files);
+  if (health.total_records > 0) {
+    health.delete_ratio = static_cast<double>(deleted) / static_cast<double>(health.total_records);
+  }
+  Planner planner(live, deletes, options);
+  const RewritePlan plan = planner.Plan();
+  health.eligible_groups = std::ssize(plan.groups);
+  for (const FileGroup& group : plan.groups) {
+    health.est_rewrite_bytes = Add(health.est_rewrite_bytes, group.bytes);
+  }
+  health.delete_heavy_files = planner.delete_heavy_files();
+  if (!live.delete_files.empty()) {
+    health.dangling_delete_files = std::ssize(deletes.Dangling());
+  }
+  health.last_compaction_snapshot_ms = LastCompaction(table);
+  health.opted_in = OptedIn(table.properties);
+  return health;
+}
+
+bool OptedIn(const std::map<std::string, std::string>& properties) {
+  bool opted_in = false;
+  for (const char* name : {"sqe.maintenance.enabled", "lithify.maintenance.enabled"}) {
+    const auto found = properties.find(name);
+    if (found == properties.end()) continue;
+    if (!IsTrue(found->second)) return false;
+    opted_in = true;
+  }
+  return opted_in;
+}
+
+}  // namespace lithify::plan

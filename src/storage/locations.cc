@@ -1,0 +1,221 @@
+#include "storage/locations.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <mutex>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include "base/text.h"
+#include "storage/local_store.h"
+
+namespace lithify::storage {
+namespace {
+
+std::unexpected<Error> Bad(std::string_view location, std::string problem, std::string hint = {}) {
+  return Fail(Code::kInvalid, std::move(problem), JsonQuote(location.substr(0, 1000)),
+              std::move(hint));
+}
+
+// A location in its parts. `path` begins with a slash, or is empty.
+struct Parts {
+  std::string scheme;  // Lower case; empty where there is none.
+  std::string authority;
+  std::string path;
+};
+
+bool IsSchemeText(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (text.empty() || !letter(text.front())) return false;
+  for (const char c : text) {
+    if (!letter(c) && !(c >= '0' && c <= '9') && c != '+' && c != '-' && c != '.') return false;
+  }
+  return true;
+}
+
+Result<Parts> Split(std::string_view location) {
+  if (location.empty()) return Bad(location, "a location is empty");
+  Parts parts;
+  std::string_view rest = location;
+  const size_t colon = rest.substr(0, rest.find('/')).find(':');
+  if (colon != std::string_view::npos && IsSchemeText(rest.substr(0, colon))) {
+    for (const char c : rest.substr(0, colon)) {
+      parts.scheme += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    rest.remove_prefix(colon + 1);
+    if (rest.starts_with("//")) {
+      rest.remove_prefix(2);
+      const size_t slash = std::min(rest.find('/'), rest.size());
+      parts.authority = rest.substr(0, slash);
+      rest.remove_prefix(slash);
+    }
+  }
+  if (!rest.starts_with('/')) return Bad(location, "it is no absolute location");
+  parts.path = rest;
+  return parts;
+}
+
+// "/a/b/" to "a/b". Only on a file system do doubled slashes mean nothing.
+Result<std::string> KeyOf(std::string_view location, std::string_view path, bool collapse) {
+  std::string key;
+  if (collapse) {
+    for (const char c : path) {
+      if (c != '/' || !(key.empty() || key.ends_with('/'))) key += c;
+    }
+  } else {
+    key = path.substr(1);
+  }
+  if (key.ends_with('/')) key.pop_back();
+  if (key.empty()) return Bad(location, "it names nothing below the root");
+  const Status good = CheckKey(key);
+  if (!good) return Bad(location, "it has no certain meaning: " + good.error().message);
+  return key;
+}
+
+std::string_view ParentOf(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+class LocalLocations final : public Locations {
+ public:
+  Result<Place> Resolve(std::string_view location) override {
+    LITHIFY_TRY_ASSIGN(std::string key, RealKey(location));
+    const std::lock_guard lock(mutex_);
+    if (!store_) {
+      LITHIFY_TRY_ASSIGN(std::unique_ptr<Store> opened, OpenLocalStore("/"));
+      store_ = std::move(opened);
+    }
+    return Place{store_, std::move(key)};
+  }
+
+  Result<std::string> Canonical(std::string_view location) override {
+    LITHIFY_TRY_ASSIGN(const std::string key, RealKey(location));
+    return "file:///" + key;
+  }
+
+ private:
+  // Directories whose real path is kept; then it starts anew.
+  static constexpr size_t kCachedMax = size_t{1} << 17;
+
+  Result<std::string> RealKey(std::string_view location) {
+    LITHIFY_TRY_ASSIGN(const Parts parts, Split(location));
+    if (!parts.scheme.empty() && parts.scheme != "file") {
+      return Fail(Code::kUnsupported, "scheme " + JsonQuote(parts.scheme) + " is not configured",
+                  JsonQuote(location));
+    }
+    if (!parts.authority.empty()) {
+      return Bad(location, "a local file has no host", "write file:///… with three slashes");
+    }
+    LITHIFY_TRY_ASSIGN(std::string key, KeyOf(location, parts.path, true));
+    const std::string parent(ParentOf(key));
+    LITHIFY_TRY_ASSIGN(const std::string real, RealDirectory(location, parent));
+    const std::string name = key.substr(parent.empty() ? 0 : parent.size() + 1);
+    key = real.empty() ? name : real + "/" + name;
+    // A directory may be named by a link, as its files are; a file may not.
+    struct stat info = {};
+    const std::string path = "/" + key;
+    if (lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode) &&
+        stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+      return RealDirectory(location, key);
+    }
+    return key;
+  }
+
+  // The directory ("a/b") without links; what does not exist yet stays as it is. Known once, so
+  // that no link which is swapped later leads to another tree: the store refuses it.
+  Result<std::string> RealDirectory(std::string_view location, const std::string& directory) {
+    if (directory.empty()) return std::string();
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = real_.find(directory);
+      if (found != real_.end()) return found->second;
+    }
+    std::string_view known = directory;
+    std::string real;
+    for (; !known.empty(); known = ParentOf(known)) {
+      char resolved[PATH_MAX];
+      if (realpath(("/" + std::string(known)).c_str(), resolved) != nullptr) {
+        real = resolved + 1;
+        break;
+      }
+      if (errno != ENOENT && errno != ENOTDIR) {
+        const Code code = errno == EACCES ? Code::kDenied : Code::kInvalid;
+        return Fail(code, "cannot resolve its directory: " + std::generic_category().message(errno),
+                    JsonQuote(location));
+      }
+      // A link that leads nowhere may lead somewhere tomorrow.
+      struct stat info = {};
+      if (lstat(("/" + std::string(known)).c_str(), &info) == 0 && S_ISLNK(info.st_mode)) {
+        return Bad(location, "/" + std::string(known) + " is a link that leads nowhere");
+      }
+    }
+    real += directory.substr(known.size());
+    if (real.starts_with('/')) real.erase(0, 1);
+    const std::lock_guard lock(mutex_);
+    if (known.size() == directory.size()) {
+      if (real_.size() >= kCachedMax) real_.clear();
+      real_.emplace(directory, real);
+    }
+    return real;
+  }
+
+  std::mutex mutex_;
+  std::shared_ptr<Store> store_;
+  std::unordered_map<std::string, std::string> real_;
+};
+
+bool IsS3(std::string_view scheme) { return scheme == "s3" || scheme == "s3a" || scheme == "s3n"; }
+
+class StoreLocations final : public Locations {
+ public:
+  StoreLocations(std::shared_ptr<Store> store, std::string scheme, std::string authority)
+      : store_(std::move(store)),
+        scheme_(IsS3(scheme) ? "s3" : std::move(scheme)),
+        authority_(std::move(authority)) {}
+
+  Result<Place> Resolve(std::string_view location) override {
+    LITHIFY_TRY_ASSIGN(std::string key, Key(location));
+    return Place{store_, std::move(key)};
+  }
+
+  Result<std::string> Canonical(std::string_view location) override {
+    LITHIFY_TRY_ASSIGN(const std::string key, Key(location));
+    return scheme_ + "://" + authority_ + "/" + key;
+  }
+
+ private:
+  Result<std::string> Key(std::string_view location) const {
+    LITHIFY_TRY_ASSIGN(const Parts parts, Split(location));
+    if (parts.scheme.empty()) return Bad(location, "it has no scheme");
+    if ((IsS3(parts.scheme) ? "s3" : parts.scheme) != scheme_ || parts.authority != authority_) {
+      return Fail(Code::kUnsupported,
+                  "it is outside of " + scheme_ + "://" + authority_ +
+                      "/, and nothing else is "
+                      "configured",
+                  JsonQuote(location));
+    }
+    return KeyOf(location, parts.path, false);
+  }
+
+  std::shared_ptr<Store> store_;
+  std::string scheme_;
+  std::string authority_;
+};
+
+}  // namespace
+
+std::unique_ptr<Locations> MakeLocalLocations() { return std::make_unique<LocalLocations>(); }
+
+std::unique_ptr<Locations> MakeStoreLocations(std::shared_ptr<Store> store, std::string scheme,
+                                              std::string authority) {
+  return std::make_unique<StoreLocations>(std::move(store), std::move(scheme),
+                                          std::move(authority));
+}
+
+}  // namespace lithify::storage

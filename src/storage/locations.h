@@ -1,0 +1,46 @@
+// Absolute locations, as table formats write them ("file:///lake/t/data/x.parquet", "/lake/t",
+// "s3://bucket/t/x"), to a store and a key in it.
+//
+// Two spellings of one object must resolve to the same (store, key), and what cannot be resolved
+// with certainty is an error, never a guess (I17, R183): Canonical() is the one form to compare.
+#ifndef LITHIFY_STORAGE_LOCATIONS_H_
+#define LITHIFY_STORAGE_LOCATIONS_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "storage/store.h"
+
+namespace lithify::storage {
+
+struct Place {
+  std::shared_ptr<Store> store;
+  std::string key;
+};
+
+// Thread-safe.
+class Locations {
+ public:
+  virtual ~Locations() = default;
+  // kInvalid for a relative, empty or malformed location; kUnsupported for a scheme that is not
+  // configured.
+  virtual Result<Place> Resolve(std::string_view location) = 0;
+  // The one spelling of a location: scheme, authority and path, e.g. "file:///lake/t/x",
+  // "s3://bucket/t/x" (also for s3a:, s3n:). Percent signs and other characters of the path are
+  // taken as they are: a location is no URL, no engine decodes it.
+  virtual Result<std::string> Canonical(std::string_view location) = 0;
+};
+
+// "file:/x", "file:///x" and "/x" below one local store at "/". Symbolic links to directories are
+// resolved when a directory is first seen, so that a lake may lie behind one and has one spelling
+// still; a link to a file, and one that comes later, is refused by the store.
+std::unique_ptr<Locations> MakeLocalLocations();
+// Everything in one store, under "scheme://authority/": for tests, with MemoryStore.
+std::unique_ptr<Locations> MakeStoreLocations(std::shared_ptr<Store> store, std::string scheme,
+                                              std::string authority);
+
+}  // namespace lithify::storage
+
+#endif  // LITHIFY_STORAGE_LOCATIONS_H_
