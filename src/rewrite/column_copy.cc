@@ -10,48 +10,15 @@
 #include <utility>
 
 #include "rewrite/row_hash.h"
+#include "rewrite/row_mask.h"
+#include "rewrite/value_reader.h"
 
 namespace lithify::rewrite {
 namespace {
 
 using parquet::Type;
 
-constexpr int64_t kBatchLevels = 8192;
 constexpr int kEmptyPagesMax = 10'000;
-
-// Decoded entries of one stretch of one chunk, in output terms, and room to make them.
-template <typename T>
-struct Batch {
-  std::vector<int16_t> definition;
-  std::vector<int16_t> repetition;
-  std::unique_ptr<T[]> values;    // Dense: entries whose definition level is the maximum.
-  std::vector<uint64_t> scratch;  // Input values before conversion; aligned for every type.
-  std::vector<uint8_t> fixed;     // Bytes of converted fixed-length values.
-  std::vector<uint64_t> hashes;
-  int64_t levels = 0;
-  int64_t level_at = 0;  // Consumed so far.
-  int64_t value_at = 0;
-
-  bool drained() const { return level_at == levels; }
-  void Allocate() {
-    definition.resize(kBatchLevels);
-    repetition.resize(kBatchLevels);
-    values = std::make_unique<T[]>(kBatchLevels);
-    hashes.resize(kBatchLevels);
-  }
-  // One spare batch per thread and type: tables of thousands of columns hold no more.
-  static Batch& Spare() {
-    static thread_local Batch spare;
-    return spare;
-  }
-};
-
-void SignExtendBigEndian(uint64_t value, bool negative, uint8_t* out, int length) {
-  std::memset(out, negative ? 0xff : 0, static_cast<size_t>(length));
-  for (int i = 0; i < 8 && i < length; ++i) {
-    out[length - 1 - i] = static_cast<uint8_t>(value >> (8 * i));
-  }
-}
 
 template <typename OutType>
 class TypedCopy final : public ColumnCopy {
@@ -78,6 +45,8 @@ class TypedCopy final : public ColumnCopy {
   std::string current_input() const override {
     return input_ < inputs_.size() ? inputs_[input_]->key : std::string("end of input");
   }
+
+  int64_t rows_dropped() const override { return rows_dropped_; }
 
   Status Finish() override {
     Borrow();
@@ -155,7 +124,7 @@ class TypedCopy final : public ColumnCopy {
                  "restore the file from its source"};
   }
 
-  // Number of the next row, within its file.
+  // Number of the next row, within its file; deleted rows do not count in the row group under way.
   int64_t RowInFile() const { return closed_rows_ + chunk_rows_consumed_; }
 
   int EndGroup(const InputSource& in) const {
@@ -181,9 +150,11 @@ class TypedCopy final : public ColumnCopy {
       const InputSource& in = *inputs_[input_];
       if (!chunk_open_) {
         if (group_ == EndGroup(in)) {
+          LITHIFY_TRY(CheckDropped(in));
           ++input_;
           group_ = options_.first_group;
           closed_rows_ = 0;
+          closed_rows_dropped_ = 0;
           continue;
         }
         LITHIFY_TRY(OpenChunk(in));
@@ -209,7 +180,21 @@ class TypedCopy final : public ColumnCopy {
     column_.reset();
     row_group_.reset();
     closed_rows_ += chunk_rows_;
+    closed_rows_dropped_ += chunk_rows_dropped_;
     ++group_;
+  }
+
+  // Every deleted position was one row that was there to leave out (R100).
+  Status CheckDropped(const InputSource& in) {
+    const int64_t expected = in.deleted == nullptr ? 0 : in.deleted->size();
+    if (closed_rows_dropped_ == expected) {
+      rows_dropped_ += expected;
+      return {};
+    }
+    return Fail(Code::kCorrupt,
+                std::to_string(expected) + " rows are deleted, but " +
+                    std::to_string(closed_rows_dropped_) + " were left out",
+                in.key);
   }
 
   Status OpenChunk(const InputSource& in) {
@@ -218,6 +203,14 @@ class TypedCopy final : public ColumnCopy {
     chunk_rows_ = in.footer->RowGroup(group_)->num_rows();
     chunk_rows_seen_ = 0;
     chunk_levels_seen_ = 0;
+    chunk_rows_dropped_ = 0;
+    mask_.Restart();
+    // Of a row group without survivors, one column is read to count its rows, no more.
+    if (in.deleted != nullptr && options_.leaf != in.counting_leaf &&
+        DeletedFrom(*in.deleted, closed_rows_, chunk_rows_, chunk_rows_) == chunk_rows_) {
+      chunk_rows_dropped_ = chunk_rows_seen_ = chunk_rows_;
+      return {};
+    }
     if (source().input_leaf < 0 || chunk_rows_ == 0) return Discard();
     chunk_levels_ = in.footer->RowGroup(group_)->ColumnChunk(source().input_leaf)->num_values();
     row_group_ = in.reader->RowGroup(group_);
@@ -245,65 +238,90 @@ class TypedCopy final : public ColumnCopy {
     return {};
   }
 
-  // Fills the batch from the open chunk; leaves it empty at the chunk's end.
+  // Fills the batch from the open chunk, deleted rows left out; leaves it empty at the chunk's end.
   Status ReadSome() {
     const LeafSource& src = source();
-    if (column_ == nullptr) {  // A column that this file lacks, or an empty row group.
-      const int64_t n = std::min<int64_t>(kBatchLevels, chunk_rows_ - chunk_rows_seen_);
-      std::fill_n(batch_.definition.begin(), n, src.definition_map.front());
-      std::fill_n(batch_.repetition.begin(), n, int16_t{0});
-      batch_.levels = n;
-      batch_.level_at = batch_.value_at = 0;
-      chunk_rows_seen_ += n;
-      return {};
-    }
-    const auto* descr = column_->descr();
+    const PositionSet* deleted = inputs_[input_]->deleted.get();
     int empty_pages = 0;
     batch_.levels = batch_.level_at = batch_.value_at = 0;
     while (batch_.levels == 0) {
-      int64_t values = 0;
+      if (deleted != nullptr) SkipDeleted(*deleted);
+      const int64_t first = closed_rows_ + chunk_rows_seen_;
       int64_t levels = 0;
-      if (src.levels_only) {
-        levels = ReadLevelsOnly(values);
+      if (column_ == nullptr) {
+        levels = MakeEntries(src);
+        if (levels == 0) return {};
       } else {
-        LITHIFY_TRY_ASSIGN(levels, ReadValues(src, values));
-      }
-      if (levels == 0) {
-        // Arrow reports an empty page as the end; writers do make them. The chunk's own count of
-        // levels tells the two apart.
-        if (chunk_levels_seen_ == chunk_levels_) return {};
-        if (++empty_pages > kEmptyPagesMax) return Fail(Short());
-        continue;
-      }
-      chunk_levels_seen_ += levels;
-      // A damaged page may decode fewer values than its levels announce, and Arrow does not say
-      // so: the rest of the buffer would be values of another column or file.
-      const int16_t max = descr->max_definition_level();
-      const auto first = batch_.definition.begin();
-      const int64_t announced = max == 0 ? levels : std::count(first, first + levels, max);
-      if (values != announced) {
-        return Fail(Code::kCorrupt,
-                    "a page holds " + std::to_string(values) + " values where its levels say " +
-                        std::to_string(announced),
-                    "", "restore the file from its source");
-      }
-      if (src.must_be_null && announced > 0) {
-        return Fail(Code::kCorrupt, "the column is annotated as always null, and holds values", "",
-                    "rewrite the file with the type of the values");
-      }
-      MapDefinition(src, levels, descr->max_definition_level() > 0);
-      if (descr->max_repetition_level() == 0) {
-        std::fill_n(batch_.repetition.begin(), levels, int16_t{0});
-        chunk_rows_seen_ += levels;
-      } else {
-        chunk_rows_seen_ +=
-            std::count(batch_.repetition.begin(), batch_.repetition.begin() + levels, int16_t{0});
-        if (src.levels_only) levels = DropDeeper(src.repetition_max, levels);
+        LITHIFY_TRY_ASSIGN(levels, Decode(src));
+        if (levels == 0) {
+          // Arrow reports an empty page as the end; writers do make them. The chunk's own count of
+          // levels tells the two apart.
+          if (chunk_levels_seen_ == chunk_levels_) return {};
+          if (++empty_pages > kEmptyPagesMax) return Fail(Short());
+          continue;
+        }
+        levels = CountRows(src, levels);
       }
       if (chunk_rows_seen_ > chunk_rows_) return Fail(Long());
+      if (src.inherited) LITHIFY_TRY(Inherit(*src.inherited, first, levels));
+      if (deleted != nullptr) levels = DropDeleted(*deleted, src, first, levels);
+      if (src.fill) FillWith(*src.fill, levels);
       batch_.levels = levels;
     }
     return {};
+  }
+
+  // Entries of a column that this file lacks, or of an empty row group: one per row.
+  int64_t MakeEntries(const LeafSource& src) {
+    const int64_t n = std::min<int64_t>(kBatchLevels, chunk_rows_ - chunk_rows_seen_);
+    std::fill_n(batch_.definition.begin(), n, src.definition_map.front());
+    std::fill_n(batch_.repetition.begin(), n, int16_t{0});
+    chunk_rows_seen_ += n;
+    return n;
+  }
+
+  // Next entries of the chunk, levels in output terms; 0 at its end or at an empty page.
+  Result<int64_t> Decode(const LeafSource& src) {
+    const auto* descr = column_->descr();
+    ValueReader<OutType> reader(*column_, batch_, options_.output.type_length);
+    int64_t values = 0;
+    int64_t levels = 0;
+    if (src.levels_only) {
+      levels = reader.ReadLevelsOnly(values);
+    } else {
+      LITHIFY_TRY_ASSIGN(levels, reader.Read(src, values));
+    }
+    if (levels == 0) return levels;
+    chunk_levels_seen_ += levels;
+    // A damaged page may decode fewer values than its levels announce, and Arrow does not say
+    // so: the rest of the buffer would be values of another column or file.
+    const int16_t max = descr->max_definition_level();
+    const auto first = batch_.definition.begin();
+    const int64_t announced = max == 0 ? levels : std::count(first, first + levels, max);
+    if (values != announced) {
+      return Fail(Code::kCorrupt,
+                  "a page holds " + std::to_string(values) + " values where its levels say " +
+                      std::to_string(announced),
+                  "", "restore the file from its source");
+    }
+    if (src.must_be_null && announced > 0) {
+      return Fail(Code::kCorrupt, "the column is annotated as always null, and holds values", "",
+                  "rewrite the file with the type of the values");
+    }
+    MapDefinition(src, levels, max > 0);
+    return levels;
+  }
+
+  // Counts the rows that begin in what was decoded; returns how many of its entries stay.
+  int64_t CountRows(const LeafSource& src, int64_t levels) {
+    const auto first = batch_.repetition.begin();
+    if (column_->descr()->max_repetition_level() == 0) {
+      std::fill_n(first, levels, int16_t{0});
+      chunk_rows_seen_ += levels;
+      return levels;
+    }
+    chunk_rows_seen_ += std::count(first, first + levels, int16_t{0});
+    return src.levels_only ? DropDeeper(src.repetition_max, levels) : levels;
   }
 
   void MapDefinition(const LeafSource& src, int64_t levels, bool has_levels) {
@@ -330,110 +348,81 @@ class TypedCopy final : public ColumnCopy {
     return kept;
   }
 
-  template <typename InType>
-  int64_t ReadTyped(typename InType::c_type* out, int64_t& values) {
-    auto* reader = static_cast<parquet::TypedColumnReader<InType>*>(column_.get());
-    return reader->ReadBatch(kBatchLevels, batch_.definition.data(), batch_.repetition.data(), out,
-                             &values);
-  }
-
-  template <typename InType>
-  int64_t ReadScratch(int64_t& values) {
-    using In = typename InType::c_type;
-    batch_.scratch.resize(kBatchLevels * sizeof(In) / sizeof(uint64_t) + 1);
-    return ReadTyped<InType>(reinterpret_cast<In*>(batch_.scratch.data()), values);
-  }
-
-  int64_t ReadLevelsOnly(int64_t& values) {
-    switch (column_->type()) {
-      case Type::BOOLEAN: return ReadScratch<parquet::BooleanType>(values);
-      case Type::INT32: return ReadScratch<parquet::Int32Type>(values);
-      case Type::INT64: return ReadScratch<parquet::Int64Type>(values);
-      case Type::INT96: return ReadScratch<parquet::Int96Type>(values);
-      case Type::FLOAT: return ReadScratch<parquet::FloatType>(values);
-      case Type::DOUBLE: return ReadScratch<parquet::DoubleType>(values);
-      case Type::BYTE_ARRAY: return ReadScratch<parquet::ByteArrayType>(values);
-      default: return ReadScratch<parquet::FLBAType>(values);
+  // Passes over rows of a flat column that are all deleted without decoding their values: pages
+  // where nothing survives cost no more than their bytes.
+  void SkipDeleted(const PositionSet& deleted) {
+    if (column_ == nullptr || column_->descr()->max_repetition_level() > 0) return;
+    const int64_t first = closed_rows_ + chunk_rows_seen_;
+    int64_t gone = DeletedFrom(deleted, first, chunk_rows_ - chunk_rows_seen_, kBatchLevels);
+    ValueReader<OutType> reader(*column_, batch_, options_.output.type_length);
+    while (gone > 0) {
+      const int64_t skipped = reader.Skip(gone);
+      if (skipped == 0) return;  // The end, or an empty page: decoding tells.
+      gone -= skipped;
+      chunk_levels_seen_ += skipped;
+      chunk_rows_seen_ += skipped;
+      chunk_rows_dropped_ += skipped;
     }
   }
 
-  Result<int64_t> ReadValues(const LeafSource& src, int64_t& values) {
-    if (src.conversion == Conversion::kNone) return ReadTyped<OutType>(batch_.values.get(), values);
+  int64_t DropDeleted(const PositionSet& deleted, const LeafSource& src, int64_t first,
+                      int64_t levels) {
+    int16_t* const def = batch_.definition.data();
+    int16_t* const rep = batch_.repetition.data();
+    const bool has_values = !src.levels_only || src.inherited;
+    T* const values = has_values ? batch_.values.get() : nullptr;
+    const int16_t max = options_.output.definition_max;
+    if (options_.output.repetition_max == 0) {
+      const auto kept = mask_.KeepFlat(deleted, first, levels);
+      chunk_rows_dropped_ += mask_.dropped();
+      return mask_.dropped() == 0 ? levels : KeepEntries(kept, max, def, nullptr, values);
+    }
+    const auto kept =
+        mask_.KeepRepeated(deleted, first, std::span(rep, static_cast<size_t>(levels)));
+    chunk_rows_dropped_ += mask_.dropped();
+    return KeepEntries(kept, max, def, rep, values);
+  }
+
+  // Puts the inherited value where the column has none.
+  Status Inherit(const Inherited& inherited, int64_t first, int64_t levels) {
     if constexpr (std::is_same_v<OutType, parquet::Int64Type>) {
-      if (src.conversion == Conversion::kScaleInt64) {
-        const int64_t levels = ReadTyped<OutType>(batch_.values.get(), values);
-        LITHIFY_TRY(Scale(src.factor, values));
-        return levels;
+      const int16_t max = options_.output.definition_max;
+      int16_t* def = batch_.definition.data();
+      int64_t last = 0;
+      if (inherited.value < 0 || __builtin_add_overflow(inherited.value, first + levels, &last)) {
+        return Fail(Code::kCorrupt, "row ids or sequence numbers that no table can have");
       }
-      const int64_t levels = ReadScratch<parquet::Int32Type>(values);
-      const auto* in = reinterpret_cast<const int32_t*>(batch_.scratch.data());
-      const bool zero_extend = src.conversion == Conversion::kUint32ToUint64;
-      for (int64_t i = 0; i < values; ++i) {
-        batch_.values[static_cast<size_t>(i)] =
-            zero_extend ? static_cast<int64_t>(static_cast<uint32_t>(in[i])) : in[i];
+      int64_t value = std::count(def, def + levels, max);
+      for (int64_t i = levels; i-- > 0;) {
+        auto& out = batch_.values[static_cast<size_t>(i)];
+        if (def[i] == max) {
+          out = batch_.values[static_cast<size_t>(--value)];
+        } else {
+          out = inherited.value + (inherited.plus_position ? first + i : 0);
+          def[i] = max;
+        }
       }
-      return levels;
-    } else if constexpr (std::is_same_v<OutType, parquet::DoubleType>) {
-      const int64_t levels = ReadScratch<parquet::FloatType>(values);
-      const auto* in = reinterpret_cast<const float*>(batch_.scratch.data());
-      for (int64_t i = 0; i < values; ++i) batch_.values[static_cast<size_t>(i)] = in[i];
-      return levels;
-    } else if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
-      return ReadFixed(src.conversion, values);
+      return {};
     } else {
-      return Fail(Error{Code::kInternal, "no such conversion", "", ""});
+      return Fail(Code::kInternal, "only whole numbers are inherited");
     }
   }
 
-  Status Scale(int64_t factor, int64_t values) {
-    if constexpr (std::is_same_v<OutType, parquet::Int64Type>) {
-      for (int64_t i = 0; i < values; ++i) {
-        auto& value = batch_.values[static_cast<size_t>(i)];
-        if (__builtin_mul_overflow(value, factor, &value)) {
-          return Fail(Error{Code::kUnsupported,
-                            "a timestamp does not fit the finer unit of another file", "",
-                            "rewrite the files with one timestamp unit"});
-        }
-      }
+  // One value for every entry whose parent is there.
+  void FillWith(const std::string& fill, int64_t levels) {
+    T value{};
+    if constexpr (std::is_same_v<OutType, parquet::ByteArrayType>) {
+      value = parquet::ByteArray(std::string_view(fill));
+    } else if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
+      value = parquet::FixedLenByteArray(reinterpret_cast<const uint8_t*>(fill.data()));
+    } else {
+      LITHIFY_CHECK(fill.size() == sizeof value, "a value of another type");
+      std::memcpy(&value, fill.data(), sizeof value);
     }
-    return {};
-  }
-
-  Result<int64_t> ReadFixed(Conversion conversion, int64_t& values) {
-    const int length = options_.output.type_length;
-    batch_.fixed.resize(static_cast<size_t>(kBatchLevels * length));
-    int64_t levels = 0;
-    if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
-      const auto place = [&](int64_t i) {
-        uint8_t* at = batch_.fixed.data() + i * length;
-        batch_.values[static_cast<size_t>(i)] = parquet::FixedLenByteArray(at);
-        return at;
-      };
-      if (conversion == Conversion::kInt32ToFixed) {
-        levels = ReadScratch<parquet::Int32Type>(values);
-        const auto* in = reinterpret_cast<const int32_t*>(batch_.scratch.data());
-        for (int64_t i = 0; i < values; ++i) {
-          SignExtendBigEndian(static_cast<uint64_t>(int64_t{in[i]}), in[i] < 0, place(i), length);
-        }
-      } else if (conversion == Conversion::kInt64ToFixed) {
-        levels = ReadScratch<parquet::Int64Type>(values);
-        const auto* in = reinterpret_cast<const int64_t*>(batch_.scratch.data());
-        for (int64_t i = 0; i < values; ++i) {
-          SignExtendBigEndian(static_cast<uint64_t>(in[i]), in[i] < 0, place(i), length);
-        }
-      } else {
-        levels = ReadScratch<parquet::FLBAType>(values);
-        const auto* in = reinterpret_cast<const parquet::FixedLenByteArray*>(batch_.scratch.data());
-        const int from = column_->descr()->type_length();
-        for (int64_t i = 0; i < values; ++i) {
-          uint8_t* at = place(i);
-          std::memset(at, (in[i].ptr[0] & 0x80) != 0 ? 0xff : 0,
-                      static_cast<size_t>(length - from));
-          std::memcpy(at + (length - from), in[i].ptr, static_cast<size_t>(from));
-        }
-      }
-    }
-    return levels;
+    const auto begin = batch_.definition.begin();
+    const int16_t max = options_.output.definition_max;
+    std::fill_n(batch_.values.get(), max == 0 ? levels : std::count(begin, begin + levels, max),
+                value);
   }
 
   // Writes, checks and hashes the next `levels` entries of the batch.
@@ -586,7 +575,11 @@ class TypedCopy final : public ColumnCopy {
   int64_t chunk_rows_ = 0;
   int64_t chunk_rows_seen_ = 0;
   int64_t chunk_rows_consumed_ = 0;
+  int64_t chunk_rows_dropped_ = 0;
   int64_t closed_rows_ = 0;  // Of the input's row groups that are done.
+  int64_t closed_rows_dropped_ = 0;
+  int64_t rows_dropped_ = 0;  // Of the inputs that are done.
+  RowMask mask_;
   int64_t resume_rows_ = 0;
   int64_t chunk_levels_ = 0;
   int64_t chunk_levels_seen_ = 0;

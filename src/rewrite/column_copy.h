@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "base/position_set.h"
 #include "base/result.h"
 #include "rewrite/arrow_io.h"
+#include "rewrite/leaf_map.h"
 #include "rewrite/row_check.h"
 #include "rewrite/schema_tree.h"
 
@@ -27,7 +29,9 @@ struct InputSource {
   int64_t size = 0;
   std::shared_ptr<parquet::FileMetaData> footer;
   std::unique_ptr<SchemaNode> schema;
-  std::vector<LeafSource> leaves;  // One per output leaf.
+  std::vector<LeafSource> leaves;              // One per output leaf.
+  std::shared_ptr<const PositionSet> deleted;  // Rows that are left out; null: none.
+  int counting_leaf = 0;  // Output leaf whose column is read even where no row survives.
   std::unique_ptr<parquet::ParquetFileReader> reader;
 };
 
@@ -57,13 +61,15 @@ class ColumnCopy {
  public:
   virtual ~ColumnCopy() = default;
 
-  // The next `rows` rows into `writer` (null: read, check and hash only). Adds this column's row
-  // hashes to `shared` and returns the column's digest over these rows (zero if not hashed).
-  // kCorrupt if a chunk has more or fewer rows than its row group claims.
+  // The next `rows` rows that are not deleted into `writer` (null: read, check and hash only). Adds
+  // this column's row hashes to `shared` and returns the column's digest over these rows (zero if
+  // not hashed). kCorrupt if a chunk has more or fewer rows than its row group claims.
   virtual Result<Digest128> Copy(int64_t rows, parquet::ColumnWriter* writer,
                                  RowGroupRows& shared) = 0;
-  // kCorrupt unless every input row was consumed.
+  // kCorrupt unless every input row was consumed or left out as deleted.
   virtual Status Finish() = 0;
+  // Deleted rows of the inputs that are read to their end, counted as they were left out.
+  virtual int64_t rows_dropped() const = 0;
   // Key of the input that is being read, for messages.
   virtual std::string current_input() const = 0;
 };

@@ -172,7 +172,8 @@ Result<std::optional<OutputMark>> DecodeMark(const parquet::FileMetaData& footer
   mark.job_id = text("lithify.job_id");
   mark.partition = text("lithify.partition");
   const json inputs = json::parse(text("lithify.inputs"), nullptr, false);
-  if (mark.job_id.empty() || mark.partition.empty() || !inputs.is_array()) {
+  // The data of a table may lie at the root of its store.
+  if (mark.job_id.empty() || !pairs->Contains("lithify.partition") || !inputs.is_array()) {
     return Fail(Damaged("the lithify mark in the footer is incomplete"));
   }
   for (const auto& name : inputs) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/digest.h"
+#include "base/iceberg.h"
+#include "base/position_set.h"
 #include "base/result.h"
 
 namespace lithify::rewrite {
@@ -69,6 +72,33 @@ struct OutputShape {
 struct InputFile {
   std::string key;
   int64_t size = 0;
+  // Rows that are left out; null: none. kCorrupt if one is not below the file's row count.
+  std::shared_ptr<const PositionSet> deleted = {};
+  // What the table's metadata says, for tables: checked against the file (R100). -1: unknown.
+  int64_t records = -1;
+  // Row lineage (TableTarget::row_lineage): the _row_id of the file's first row, and what rows that
+  // carry no _last_updated_sequence_number of their own inherit.
+  std::optional<int64_t> first_row_id = {};
+  int64_t data_sequence_number = 0;
+  // Values, by field id, of columns that this file lacks: of identity partition fields (Iceberg,
+  // "Column Projection").
+  std::vector<std::pair<int, iceberg::Value>> constants = {};
+};
+
+// What the outputs of a table look like; without it they get the union of the inputs' schemas.
+// Columns go by field id (I24, P22): those of `schema`, in its order; columns of the inputs that it
+// does not have are left out, and columns that no input has and no constant or default is needed
+// for are left out too. A file without field ids gets them from `name_mapping`; kUnsupported if
+// that is empty.
+struct TableTarget {
+  iceberg::Schema schema;
+  std::vector<iceberg::NameMapping> name_mapping;
+  // Format version 3: outputs carry _row_id and _last_updated_sequence_number (I22).
+  bool row_lineage = false;
+  // Which numbers each column's metadata holds, by field id: none | counts | truncate(n) | full
+  // (write.metadata.metrics.*). The default is truncate(16).
+  std::map<int, std::string> metrics_modes;
+  std::string metrics_mode = "truncate(16)";
 };
 
 enum class Verify { kCounts, kSample, kFull };
@@ -79,6 +109,7 @@ struct GroupRequest {
   std::string partition;          // Key prefix; outputs go right below it.
   std::vector<InputFile> inputs;  // In output order.
   RowRule rows;
+  std::shared_ptr<const TableTarget> table = {};  // Null: plain Parquet.
   OutputShape shape;
   Verify verify = Verify::kSample;
   int threads = 1;                        // Upper bound for this group.
@@ -91,19 +122,32 @@ struct GroupRequest {
       on_progress;  // Bytes of input done since the last call; any thread.
 };
 
+// What the table's metadata holds of an output (Iceberg, "Data File Fields"), by field id.
+struct ColumnMetrics {
+  iceberg::ByField<int64_t> column_sizes;
+  iceberg::ByField<int64_t> value_counts;
+  iceberg::ByField<int64_t> null_value_counts;
+  iceberg::ByField<int64_t> nan_value_counts;
+  iceberg::ByField<std::string> lower_bounds;  // Binary single-value serialization.
+  iceberg::ByField<std::string> upper_bounds;
+};
+
 struct OutputFile {
   std::string name;
   int64_t size = 0;  // Bytes.
   int64_t rows = 0;
   int64_t row_groups = 0;
   ContentDigest digest;
+  ColumnMetrics metrics;               // Empty without a TableTarget.
+  std::vector<int64_t> split_offsets;  // Of the row groups; likewise.
 };
 
 struct GroupReport {
-  std::vector<OutputFile> outputs;  // Empty if the inputs hold no row at all.
-  std::vector<int64_t> rows_per_input;
-  int64_t rows_in = 0;   // Counted while reading, never taken from a footer.
-  int64_t rows_out = 0;  // Counted while writing.
+  std::vector<OutputFile> outputs;      // Empty if no row is left.
+  std::vector<int64_t> rows_per_input;  // As read, deleted ones included.
+  int64_t rows_in = 0;                  // Counted while reading, never taken from a footer.
+  int64_t rows_deleted = 0;  // Of InputFile::deleted; rows_out == rows_in - rows_deleted.
+  int64_t rows_out = 0;      // Counted while writing.
   int64_t bytes_in = 0;
   int64_t bytes_out = 0;
   ContentDigest digest_in;

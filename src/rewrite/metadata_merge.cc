@@ -24,6 +24,10 @@ bool CountsRows(const std::string& key, const std::string& value) {
 
 }  // namespace
 
+bool DescribesSchema(const std::string& key) {
+  return std::ranges::find(kSchemaKeys, key) != kSchemaKeys.end();
+}
+
 std::map<std::string, std::string> MergeMetadata(
     const std::vector<std::map<std::string, std::string>>& inputs, bool one_schema,
     std::vector<std::string>* notes) {
@@ -36,7 +40,7 @@ std::map<std::string, std::string> MergeMetadata(
         const auto found = other.find(key);
         return found != other.end() && found->second == value;
       });
-      const bool of_schema = std::ranges::find(kSchemaKeys, key) != kSchemaKeys.end();
+      const bool of_schema = DescribesSchema(key);
       if (same && (!of_schema || one_schema) && !CountsRows(key, value)) {
         kept[key] = value;
       } else if (dropped.insert(key).second) {

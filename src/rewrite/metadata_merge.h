@@ -15,6 +15,9 @@ std::map<std::string, std::string> MergeMetadata(
     const std::vector<std::map<std::string, std::string>>& inputs, bool one_schema,
     std::vector<std::string>* notes);
 
+// True for keys that describe the schema or the rows of one file.
+bool DescribesSchema(const std::string& key);
+
 }  // namespace lithify::rewrite
 
 #endif  // LITHIFY_REWRITE_METADATA_MERGE_H_

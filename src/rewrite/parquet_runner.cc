@@ -76,7 +76,7 @@ class ParquetRunner final : public GroupRunner {
     LITHIFY_TRY_ASSIGN(const auto info, store_.Stat(key));
     BoundedPool pool(PoolBytes(memory_bytes_));
     ReaderCache cache(store_, 1);
-    LITHIFY_TRY_ASSIGN(auto file, OpenGroup(cache, {InputFile{key, info.size}}, pool, &cancel));
+    LITHIFY_TRY_ASSIGN(auto file, OpenFile(cache, InputFile{key, info.size}, pool, &cancel));
     VerifyReport report;
     LITHIFY_TRY_ASSIGN(const auto mark,
                        GuardParquet(key, [&] { return DecodeMark(*file.inputs.front()->footer); }));
@@ -121,7 +121,8 @@ class ParquetRunner final : public GroupRunner {
     BoundedPool pool(PoolBytes(request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_));
     ReaderCache cache(store_, kOpenFilesMax);
     const auto rewrite = [&]() -> Result<RecodeResult> {
-      LITHIFY_TRY_ASSIGN(auto group, OpenGroup(cache, request.inputs, pool, &cancel));
+      LITHIFY_TRY_ASSIGN(auto group,
+                         OpenGroup(cache, request.inputs, request.table.get(), pool, &cancel));
       return Recode(store_, group, request, pool, cancel);
     };
     auto recoded = rewrite();
@@ -165,7 +166,7 @@ class ParquetRunner final : public GroupRunner {
       const OutputFile& output = recoded.report.outputs[i];
       const std::string key = request.partition + output.name;
       ReaderCache cache(store_, 1);
-      LITHIFY_TRY_ASSIGN(auto file, OpenGroup(cache, {InputFile{key, output.size}}, pool, &cancel));
+      LITHIFY_TRY_ASSIGN(auto file, OpenFile(cache, InputFile{key, output.size}, pool, &cancel));
       if (file.inputs.front()->footer->num_rows() != output.rows) {
         return Fail(Code::kCorrupt, "the output's footer has another number of rows than written",
                     key, "the output is kept as evidence and is not published");
@@ -184,9 +185,9 @@ class ParquetRunner final : public GroupRunner {
       const auto wanted = [&](int g) {
         return request.verify == Verify::kFull || sample[static_cast<size_t>(g)];
       };
-      LITHIFY_TRY_ASSIGN(
-          const auto digests,
-          DigestRowGroups(file, request.rows, wanted, std::numeric_limits<int64_t>::max(), cancel));
+      LITHIFY_TRY_ASSIGN(const auto digests,
+                         DigestRowGroups(file, request.table ? RowRule{} : request.rows, wanted,
+                                         std::numeric_limits<int64_t>::max(), cancel));
       for (int g = 0; g < groups; ++g) {
         const ContentDigest& read = digests[static_cast<size_t>(g)];
         if (read.rows < 0) continue;

@@ -1,9 +1,6 @@
 #include "rewrite/recode.h"
 
-#include <arrow/util/compression.h>
 #include <arrow/util/key_value_metadata.h>
-#include <parquet/column_page.h>
-#include <parquet/column_reader.h>
 #include <parquet/file_writer.h>
 
 #include <algorithm>
@@ -11,177 +8,42 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 #include <thread>
 #include <utility>
 
 #include "base/text.h"
+#include "rewrite/file_metrics.h"
 #include "rewrite/footer.h"
 #include "rewrite/metadata_merge.h"
 #include "rewrite/row_check.h"
+#include "rewrite/writer_properties.h"
 
 namespace lithify::rewrite {
 namespace {
 
-// How one output column is encoded, from what its inputs did.
-struct ColumnEncoding {
-  bool dictionary = false;
-  parquet::Encoding::type plain = parquet::Encoding::PLAIN;
-  bool bloom_filter = false;
-};
-
 // One row group to write.
 struct RowGroupPlan {
-  int64_t rows = 0;
-  int64_t bytes = 0;        // Uncompressed.
-  int64_t input_bytes = 0;  // As they lie in the inputs.
+  int64_t rows = 0;            // That survive.
+  int64_t bytes = 0;           // Uncompressed.
+  int64_t input_bytes = 0;     // As they lie in the inputs, of the rows that survive.
+  int64_t progress_bytes = 0;  // Likewise, of all rows.
 };
 
-Result<arrow::Compression::type> CodecOf(const std::string& name) {
-  if (name == "zstd") return arrow::Compression::ZSTD;
-  if (name == "snappy") return arrow::Compression::SNAPPY;
-  if (name == "lz4_raw") return arrow::Compression::LZ4;
-  if (name == "gzip") return arrow::Compression::GZIP;
-  if (name == "none") return arrow::Compression::UNCOMPRESSED;
-  return Fail(Code::kInvalid, "unknown codec " + name, "",
-              "use zstd, snappy, lz4_raw, gzip or none");
+// About how many of the bytes are those of `rows` out of `rows_in`.
+int64_t Share(int64_t bytes, int64_t rows, int64_t rows_in) {
+  bytes = std::max<int64_t>(0, bytes);
+  if (rows == rows_in) return bytes;
+  return static_cast<int64_t>(static_cast<double>(bytes) * static_cast<double>(rows) /
+                              static_cast<double>(rows_in));
 }
 
-bool IsDictionary(parquet::Encoding::type encoding) {
-  return encoding == parquet::Encoding::PLAIN_DICTIONARY ||
-         encoding == parquet::Encoding::RLE_DICTIONARY;
+int64_t DeletedRows(const InputSource& in, int64_t first, int64_t rows) {
+  if (in.deleted == nullptr) return 0;
+  return in.deleted->CountBelow(first + rows) - in.deleted->CountBelow(first);
 }
 
-bool IsLevelsOnly(parquet::Encoding::type encoding) {
-  return encoding == parquet::Encoding::RLE || encoding == parquet::Encoding::BIT_PACKED;
-}
-
-// Looks at one chunk: was its dictionary worth it? The share of distinct values tells.
-struct ChunkEncoding {
-  bool dictionary_used = false;
-  bool dictionary_abandoned = false;
-  double distinct_share = 0;
-  parquet::Encoding::type plain = parquet::Encoding::PLAIN;
-};
-
-ChunkEncoding InspectChunk(const InputSource& in, int group, int leaf) {
-  ChunkEncoding found;
-  const auto chunk = in.footer->RowGroup(group)->ColumnChunk(leaf);
-  for (const auto encoding : chunk->encodings()) {
-    if (IsDictionary(encoding)) {
-      found.dictionary_used = true;
-    } else if (!IsLevelsOnly(encoding) && encoding != parquet::Encoding::PLAIN) {
-      found.plain = encoding;
-    }
-  }
-  for (const auto& stats : chunk->encoding_stats()) {
-    const bool data = stats.page_type == parquet::PageType::DATA_PAGE ||
-                      stats.page_type == parquet::PageType::DATA_PAGE_V2;
-    if (data && stats.count > 0 && !IsDictionary(stats.encoding)) found.dictionary_abandoned = true;
-  }
-  if (!found.dictionary_used || found.dictionary_abandoned || chunk->num_values() == 0)
-    return found;
-  const auto page = in.reader->RowGroup(group)->GetColumnPageReader(leaf)->NextPage();
-  if (page != nullptr && page->type() == parquet::PageType::DICTIONARY_PAGE) {
-    const auto& dictionary = static_cast<const parquet::DictionaryPage&>(*page);
-    found.distinct_share =
-        static_cast<double>(dictionary.num_values()) / static_cast<double>(chunk->num_values());
-  }
-  return found;
-}
-
-// Encodings that hold for the physical type of the output.
-bool FitsType(parquet::Encoding::type encoding, const OutputLeaf& leaf) {
-  using parquet::Encoding;
-  using parquet::Type;
-  switch (encoding) {
-    case Encoding::DELTA_BINARY_PACKED:
-      return leaf.physical == Type::INT32 || leaf.physical == Type::INT64;
-    case Encoding::DELTA_LENGTH_BYTE_ARRAY: return leaf.physical == Type::BYTE_ARRAY;
-    case Encoding::DELTA_BYTE_ARRAY:
-      return leaf.physical == Type::BYTE_ARRAY || leaf.physical == Type::FIXED_LEN_BYTE_ARRAY;
-    case Encoding::BYTE_STREAM_SPLIT:
-      return leaf.physical != Type::BOOLEAN && leaf.physical != Type::BYTE_ARRAY &&
-             leaf.physical != Type::INT96;
-    case Encoding::RLE: return leaf.physical == Type::BOOLEAN;
-    default: return false;
-  }
-}
-
-Result<std::vector<ColumnEncoding>> ChooseEncodings(const OpenedGroup& group,
-                                                    const OutputShape& shape) {
-  constexpr double kDistinctShareMax = 0.5;
-  const std::set<size_t> sample = {0, group.inputs.size() / 2, group.inputs.size() - 1};
-  std::vector<ColumnEncoding> chosen(group.leaves.size());
-  for (size_t leaf = 0; leaf < group.leaves.size(); ++leaf) {
-    int seen = 0;
-    int worth = 0;
-    ColumnEncoding& out = chosen[leaf];
-    for (const size_t i : sample) {
-      const InputSource& in = *group.inputs[i];
-      const LeafSource& source = in.leaves[leaf];
-      if (source.levels_only || in.footer->num_row_groups() == 0) continue;
-      LITHIFY_TRY_ASSIGN(const ChunkEncoding chunk,
-                         GuardParquet(in.key + ": column " + group.leaves[leaf].path,
-                                      [&]() -> Result<ChunkEncoding> {
-                                        return InspectChunk(in, 0, source.input_leaf);
-                                      }));
-      ++seen;
-      if (chunk.dictionary_used && !chunk.dictionary_abandoned &&
-          chunk.distinct_share <= kDistinctShareMax) {
-        ++worth;
-      }
-      if (FitsType(chunk.plain, group.leaves[leaf])) out.plain = chunk.plain;
-    }
-    const std::string& path = group.leaves[leaf].path;
-    out.dictionary = seen > 0 && 2 * worth > seen &&
-                     group.leaves[leaf].physical != parquet::Type::BOOLEAN &&
-                     std::ranges::find(shape.plain_columns, path) == shape.plain_columns.end();
-    out.bloom_filter = std::ranges::find(shape.bloom_columns, path) != shape.bloom_columns.end();
-    for (const auto& in : group.inputs) {
-      const LeafSource& source = in->leaves[leaf];
-      if (source.levels_only || in->footer->num_row_groups() == 0) continue;
-      if (in->footer->RowGroup(0)->ColumnChunk(source.input_leaf)->bloom_filter_offset()) {
-        out.bloom_filter = true;  // P19: an input has one, so the output has one, rebuilt.
-      }
-    }
-    if (group.leaves[leaf].physical == parquet::Type::BOOLEAN) out.bloom_filter = false;
-  }
-  return chosen;
-}
-
-Result<std::shared_ptr<parquet::WriterProperties>> MakeProperties(const OpenedGroup& group,
-                                                                  const OutputShape& shape,
-                                                                  BoundedPool& pool) {
-  LITHIFY_TRY_ASSIGN(const auto codec, CodecOf(shape.codec));
-  parquet::WriterProperties::Builder builder;
-  builder.memory_pool(pool.soft())
-      ->created_by(std::string(kCreatedBy))
-      ->compression(codec)
-      ->data_pagesize(shape.page_bytes)
-      ->max_row_group_length(std::max<int64_t>(shape.row_group_rows, 1))
-      ->enable_write_page_index()
-      ->enable_page_checksum()
-      ->disable_dictionary();
-  if (codec == arrow::Compression::ZSTD || codec == arrow::Compression::GZIP) {
-    builder.compression_level(shape.codec_level);
-  }
-  LITHIFY_TRY_ASSIGN(const auto encodings, ChooseEncodings(group, shape));
-  for (size_t leaf = 0; leaf < encodings.size(); ++leaf) {
-    const std::string& path = group.leaves[leaf].path;
-    if (encodings[leaf].dictionary) {
-      builder.enable_dictionary(path);
-    } else if (encodings[leaf].plain != parquet::Encoding::PLAIN) {
-      builder.encoding(path, encodings[leaf].plain);
-    }
-    if (encodings[leaf].bloom_filter) {
-      builder.enable_bloom_filter(path, parquet::BloomFilterOptions{});
-    }
-  }
-  return builder.build();
-}
-
-// Row groups in rows: whole input row groups together up to the bounds, larger ones cut.
+// Row groups in rows that survive: whole input row groups together up to the bounds, larger ones
+// cut.
 Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group, int64_t bytes_max,
                                                 int64_t rows_max) {
   constexpr int64_t kRowGroupsMax = 100'000;
@@ -191,28 +53,37 @@ Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group, int64_
     if (open.rows > 0) plan.push_back(std::exchange(open, {}));
   };
   for (const auto& in : group.inputs) {
+    int64_t first_row = 0;
     for (int g = 0; g < in->footer->num_row_groups(); ++g) {
       const auto chunk = in->footer->RowGroup(g);
-      const int64_t rows = chunk->num_rows();
-      const int64_t bytes = std::max<int64_t>(0, chunk->total_byte_size());
-      const int64_t input_bytes = std::max<int64_t>(0, chunk->total_compressed_size());
-      if (rows == 0) continue;
+      const int64_t rows_in = chunk->num_rows();
+      const int64_t rows = rows_in - DeletedRows(*in, first_row, rows_in);
+      first_row += rows_in;
+      const int64_t bytes = Share(chunk->total_byte_size(), rows, rows_in);
+      const int64_t input_bytes = Share(chunk->total_compressed_size(), rows, rows_in);
+      const int64_t progress = std::max<int64_t>(0, chunk->total_compressed_size());
+      if (rows == 0) {
+        open.progress_bytes += progress;
+        continue;
+      }
       if (open.rows + rows > rows_max || open.bytes + bytes > bytes_max) close();
       if (rows <= rows_max && bytes <= bytes_max) {
         open.rows += rows;
         open.bytes += bytes;
         open.input_bytes += input_bytes;
+        open.progress_bytes += progress;
         continue;
       }
       const int64_t pieces =
           std::min(rows, std::max((rows - 1) / rows_max, (bytes - 1) / bytes_max) + 1);
       if (pieces > kRowGroupsMax - std::ssize(plan)) {
         return Fail(Code::kLimit, "more than 100,000 row groups would be written", in->key,
-                    "the file claims " + std::to_string(rows) + " rows; check it");
+                    "the file claims " + std::to_string(rows_in) + " rows; check it");
       }
       for (int64_t i = 0; i < pieces; ++i) {
         const int64_t piece = rows / pieces + (i < rows % pieces ? 1 : 0);
-        plan.push_back(RowGroupPlan{piece, bytes / pieces, input_bytes / pieces});
+        plan.push_back(
+            RowGroupPlan{piece, bytes / pieces, input_bytes / pieces, progress / pieces});
       }
     }
   }
@@ -242,17 +113,28 @@ class Output {
   }
   int row_groups() const { return row_groups_; }
 
-  // Writes the footer, with the mark.
-  void Close(OutputMark mark, bool digested) {
+  // Writes the footer, with the mark. The rest is for tables.
+  Status Close(OutputMark mark, bool digested, const TableTarget* table) {
     if (digested) mark.digest = digest_;
     auto pairs = std::make_shared<arrow::KeyValueMetadata>();
     for (const auto& [key, value] : EncodeMark(mark)) pairs->Append(key, value);
     file_->AddKeyValueMetadata(pairs);
     file_->Close();
+    const std::shared_ptr<parquet::FileMetaData> footer = file_->metadata();
     file_.reset();
+    if (table == nullptr) return {};
+    LITHIFY_TRY_ASSIGN(metrics_, MetricsOf(*footer, *table));
+    for (int g = 0; g < footer->num_row_groups(); ++g) {
+      const auto chunk = footer->RowGroup(g)->ColumnChunk(0);
+      const int64_t data = chunk->data_page_offset();
+      split_offsets_.push_back(
+          chunk->has_dictionary_page() ? std::min(data, chunk->dictionary_page_offset()) : data);
+    }
+    return {};
   }
   OutputFile Describe() const {
-    return OutputFile{name_, writer_->size(), rows_, row_groups_, digest_};
+    return OutputFile{name_,   writer_->size(), rows_,         row_groups_,
+                      digest_, metrics_,        split_offsets_};
   }
   std::unique_ptr<storage::Writer> TakeWriter() { return std::move(writer_); }
 
@@ -261,6 +143,8 @@ class Output {
   std::unique_ptr<storage::Writer> writer_;
   std::unique_ptr<parquet::ParquetFileWriter> file_;
   ContentDigest digest_;
+  ColumnMetrics metrics_;
+  std::vector<int64_t> split_offsets_;
   int64_t rows_ = 0;
   int row_groups_ = 0;
 };
@@ -272,14 +156,20 @@ class Recoder {
       : store_(store), group_(group), request_(request), pool_(pool), cancel_(cancel) {}
 
   Result<RecodeResult> Run() {
-    LITHIFY_TRY_ASSIGN(checker_, RowChecker::Make(request_.rows, *group_.output_schema));
+    // Rows of a table are where its metadata says, whatever their path.
+    static const RowRule kNoRule;
+    LITHIFY_TRY_ASSIGN(checker_, RowChecker::Make(request_.table ? kNoRule : request_.rows,
+                                                  *group_.output_schema));
     LITHIFY_TRY_ASSIGN(properties_, MakeProperties(group_, request_.shape, pool_));
     result_.report.notes = group_.notes;
     std::vector<std::map<std::string, std::string>> metadata;
     for (const auto& in : group_.inputs) {
       std::map<std::string, std::string> pairs;
       if (const auto& kv = in->footer->key_value_metadata()) {
-        for (int64_t i = 0; i < kv->size(); ++i) pairs[kv->key(i)] = kv->value(i);
+        for (int64_t i = 0; i < kv->size(); ++i) {
+          // Of a table's columns its own schema tells.
+          if (!request_.table || !DescribesSchema(kv->key(i))) pairs[kv->key(i)] = kv->value(i);
+        }
       }
       metadata.push_back(std::move(pairs));
     }
@@ -397,9 +287,12 @@ class Recoder {
   int64_t RowGroupBytes(int outputs) const {
     int64_t total = 0;
     for (const auto& in : group_.inputs) {
+      int64_t bytes = 0;
       for (int g = 0; g < in->footer->num_row_groups(); ++g) {
-        total += std::max<int64_t>(0, in->footer->RowGroup(g)->total_byte_size());
+        bytes += std::max<int64_t>(0, in->footer->RowGroup(g)->total_byte_size());
       }
+      const int64_t rows = in->footer->num_rows();
+      total += Share(bytes, rows - DeletedRows(*in, 0, rows), rows);
     }
     return std::min(request_.shape.row_group_bytes, std::max<int64_t>(1, total / outputs));
   }
@@ -413,10 +306,14 @@ class Recoder {
 
   Status CloseOutput(Output& output) {
     OutputMark mark{request_.job_id, request_.partition, {}, {}};
-    for (const auto& in : request_.inputs) {
-      mark.inputs.push_back(in.key.substr(request_.partition.size()));
+    // Of a table, the snapshot tells what an output replaced; thousands of paths would only weigh
+    // on everybody who opens the file.
+    if (!request_.table) {
+      for (const auto& in : request_.inputs) {
+        mark.inputs.push_back(in.key.substr(request_.partition.size()));
+      }
     }
-    output.Close(std::move(mark), digested());
+    LITHIFY_TRY(output.Close(std::move(mark), digested(), request_.table.get()));
     result_.report.outputs.push_back(output.Describe());
     result_.writers.push_back(output.TakeWriter());
     return {};
@@ -433,7 +330,7 @@ class Recoder {
         auto* column = writer->NextColumn();
         LITHIFY_TRY(CopyColumn(leaf, column, plan.rows, shared, digests));
         column->Close();
-        ReportProgress(plan.input_bytes, static_cast<int64_t>(leaf) + 1);
+        ReportProgress(plan.progress_bytes, static_cast<int64_t>(leaf) + 1);
       }
       writer->Close();
     } else {
@@ -458,11 +355,14 @@ class Recoder {
     return {};
   }
 
-  // The input file that row number `row` of the whole group comes from, and its row there.
+  // The input file that surviving row number `row` of the whole group comes from, and its number
+  // among those of the file.
   std::pair<std::string, int64_t> PlaceOf(int64_t row) const {
     for (const auto& in : group_.inputs) {
-      if (row < in->footer->num_rows()) return {in->key, row};
-      row -= in->footer->num_rows();
+      const int64_t rows =
+          in->footer->num_rows() - (in->deleted == nullptr ? 0 : in->deleted->size());
+      if (row < rows) return {in->key, row};
+      row -= rows;
     }
     return {request_.partition, row};
   }
@@ -504,7 +404,7 @@ class Recoder {
         const size_t leaf = order_[i];
         statuses[leaf] = CopyColumn(leaf, writers[leaf], plan.rows, shared, digests);
         if (!statuses[leaf]) failed = true;
-        ReportProgress(plan.input_bytes, ++done);
+        ReportProgress(plan.progress_bytes, ++done);
       }
     };
     {
@@ -544,9 +444,10 @@ class Recoder {
       report.bytes_in += in->size;
       report.rows_per_input.push_back(in->footer->num_rows());
     }
-    // Every column was read to its end with exactly the rows of its row groups (ColumnCopy), so
-    // the digest's rows are counted rows.
-    report.rows_in = report.digest_in.rows;
+    // Every column was read to its end with exactly the rows of its row groups, and left out as
+    // many of them as are deleted (ColumnCopy), so both numbers are of counted rows.
+    if (!columns_.empty()) report.rows_deleted = columns_.front()->rows_dropped();
+    report.rows_in = report.digest_in.rows + report.rows_deleted;
     int64_t chunks = 0;
     for (const auto& in : group_.inputs) {
       chunks += int64_t{in->footer->num_row_groups()} * in->footer->num_columns();
@@ -565,15 +466,20 @@ class Recoder {
     }
     const int64_t claimed =
         std::accumulate(report.rows_per_input.begin(), report.rows_per_input.end(), int64_t{0});
-    if (report.rows_in != claimed || report.rows_out != report.rows_in) {
+    const bool dropped_alike = std::ranges::all_of(columns_, [&](const auto& column) {
+      return column->rows_dropped() == report.rows_deleted;
+    });
+    if (!dropped_alike || report.rows_in != claimed ||
+        report.rows_out != report.rows_in - report.rows_deleted) {
       return Fail(Code::kCorrupt, "row accounting failed: footers " + std::to_string(claimed) +
-                                      ", read " + std::to_string(report.rows_in) + ", written " +
+                                      ", read " + std::to_string(report.rows_in) + ", deleted " +
+                                      std::to_string(report.rows_deleted) + ", written " +
                                       std::to_string(report.rows_out));
     }
     constexpr int64_t kGrowthFloorBytes = kMiB;
     const auto bound =
         static_cast<int64_t>(static_cast<double>(report.bytes_in) * request_.shape.growth_max) +
-        kGrowthFloorBytes;
+        kGrowthFloorBytes + AddedBytes();
     if (request_.shape.growth_max > 0 && report.bytes_out > bound) {
       return Fail(Code::kUnsupported,
                   "the outputs would have " + FormatBytes(report.bytes_out) + " for inputs of " +
@@ -581,6 +487,21 @@ class Recoder {
                   "", "choose a stronger output.codec, or raise output.growth_max");
     }
     return std::move(result_);
+  }
+
+  // What the outputs may have besides: columns that a table's schema adds to files or widens.
+  int64_t AddedBytes() const {
+    if (!request_.table) return 0;
+    int64_t bytes = 0;
+    for (const auto& in : group_.inputs) {
+      int64_t width = 0;
+      for (const LeafSource& source : in->leaves) {
+        if (source.fill) width += std::ssize(*source.fill);
+        if (source.inherited || source.conversion != Conversion::kNone) width += sizeof(int64_t);
+      }
+      bytes += width * in->footer->num_rows();
+    }
+    return bytes;
   }
 
   storage::Store& store_;
@@ -597,45 +518,6 @@ class Recoder {
 };
 
 }  // namespace
-
-Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
-                              BoundedPool& pool, const CancelFlag* cancel) {
-  // Roughly what a parsed footer takes per column chunk, outside of any pool.
-  constexpr int64_t kChunkBytes = 1024;
-  OpenedGroup group;
-  std::vector<const SchemaNode*> schemas;
-  int64_t footer_bytes = 0;
-  for (const InputFile& input : inputs) {
-    auto source = std::make_unique<InputSource>();
-    source->key = input.key;
-    source->size = input.size;
-    auto file = MakeArrowFile(cache, input.key, input.size, cancel);
-    LITHIFY_TRY(GuardParquet(input.key, [&]() -> Status {
-      LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*file, input.size));
-      LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*source->footer, input.size));
-      if (!reason.empty()) return Fail(Code::kUnsupported, reason);
-      LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
-      source->reader = parquet::ParquetFileReader::Open(
-          file, MakeReaderProperties(*source->footer, pool.hard()), source->footer);
-      return {};
-    }));
-    footer_bytes += kChunkBytes * source->footer->num_row_groups() * source->footer->num_columns();
-    if (footer_bytes > pool.bytes_max() / 2) {
-      return Fail(Code::kLimit, "the footers of the inputs do not fit the memory bound", input.key,
-                  "raise --memory");
-    }
-    schemas.push_back(source->schema.get());
-    group.inputs.push_back(std::move(source));
-  }
-  LITHIFY_TRY_ASSIGN(group.output_schema, UniteSchemas(schemas, &group.notes));
-  group.leaves = OutputLeaves(*group.output_schema);
-  for (auto& source : group.inputs) {
-    group.one_schema = group.one_schema && group.output_schema->SameAs(*source->schema);
-    LITHIFY_TRY_ASSIGN(source->leaves, MapLeaves(*group.output_schema, *source->schema));
-    LITHIFY_CHECK(source->leaves.size() == group.leaves.size(), "a leaf without a source");
-  }
-  return group;
-}
 
 Result<RecodeResult> Recode(storage::Store& store, OpenedGroup& group, const GroupRequest& request,
                             BoundedPool& pool, const CancelFlag& cancel) {

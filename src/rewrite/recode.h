@@ -9,8 +9,8 @@
 #include "base/cancel.h"
 #include "base/result.h"
 #include "rewrite/arrow_io.h"
-#include "rewrite/column_copy.h"
 #include "rewrite/group_runner.h"
+#include "rewrite/open_group.h"
 #include "storage/store.h"
 
 namespace lithify::rewrite {
@@ -28,18 +28,7 @@ struct RecodeResult {
   std::vector<RowGroupDigest> row_groups;
 };
 
-// Parses every input's footer, checks that all can be read, and unites their schemas.
-struct OpenedGroup {
-  std::vector<std::unique_ptr<InputSource>> inputs;
-  std::unique_ptr<SchemaNode> output_schema;
-  std::vector<OutputLeaf> leaves;
-  std::vector<std::string> notes;
-  bool one_schema = true;
-};
-Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
-                              BoundedPool& pool, const CancelFlag* cancel);
-
-// Writes the outputs without publishing them; rows_out == rows_in holds on success.
+// Writes the outputs without publishing them; rows_out == rows_in - rows_deleted holds on success.
 Result<RecodeResult> Recode(storage::Store& store, OpenedGroup& group, const GroupRequest& request,
                             BoundedPool& pool, const CancelFlag& cancel);
 

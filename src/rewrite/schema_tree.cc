@@ -16,7 +16,6 @@ using parquet::schema::Node;
 using parquet::schema::NodePtr;
 using parquet::schema::PrimitiveNode;
 
-constexpr int kDepthMax = 64;
 constexpr int kFieldsMax = 100'000;
 constexpr int kDecimalBytesMax = 64;
 
@@ -49,7 +48,7 @@ class Parser {
   Result<std::unique_ptr<SchemaNode>> Field(const Node& node, const std::string& parent,
                                             int depth) {
     const std::string path = Dotted(parent, node.name());
-    if (depth > kDepthMax) {
+    if (depth > kSchemaDepthMax) {
       return Fail(Code::kUnsupported, "nested deeper than 64 levels", path);
     }
     if (node.repetition() != Repetition::REPEATED) return Single(node, path, depth);
@@ -157,36 +156,6 @@ bool SameType(const SchemaNode& a, const SchemaNode& b) {
          a.logical->Equals(*b.logical);
 }
 
-std::string TypeText(const SchemaNode& node) {
-  std::string text = parquet::TypeToString(node.physical, node.type_length);
-  if (!node.logical->is_none()) text += " (" + node.logical->ToString() + ")";
-  return text;
-}
-
-struct IntType {
-  int bits;
-  bool is_signed;
-};
-
-std::optional<IntType> AsInt(const SchemaNode& node) {
-  if (node.physical != Type::INT32 && node.physical != Type::INT64) return std::nullopt;
-  if (node.logical->is_none()) return IntType{node.physical == Type::INT32 ? 32 : 64, true};
-  if (!node.logical->is_int()) return std::nullopt;
-  const auto& type = static_cast<const parquet::IntLogicalType&>(*node.logical);
-  return IntType{type.bit_width(), type.is_signed()};
-}
-
-// Timestamp unit in nanoseconds.
-std::optional<int64_t> TimestampUnit(const SchemaNode& node) {
-  if (node.physical != Type::INT64 || !node.logical->is_timestamp()) return std::nullopt;
-  switch (static_cast<const parquet::TimestampLogicalType&>(*node.logical).time_unit()) {
-    case LogicalType::TimeUnit::MILLIS: return 1'000'000;
-    case LogicalType::TimeUnit::MICROS: return 1'000;
-    case LogicalType::TimeUnit::NANOS: return 1;
-    default: return std::nullopt;
-  }
-}
-
 void TakeType(SchemaNode& out, const SchemaNode& from) {
   out.physical = from.physical;
   out.type_length = from.type_length;
@@ -246,7 +215,7 @@ bool WidenLeaf(SchemaNode& out, const SchemaNode& in) {
 
 class Uniter {
  public:
-  explicit Uniter(std::vector<std::string>* notes) : notes_(notes) {}
+  Uniter(std::vector<std::string>* notes, bool fold_case) : notes_(notes), fold_case_(fold_case) {}
 
   Result<std::unique_ptr<SchemaNode>> Unite(std::vector<const SchemaNode*> inputs, bool missing,
                                             const std::string& path) {
@@ -393,7 +362,8 @@ class Uniter {
       const bool missing = group.nodes.size() < inputs.size();
       LITHIFY_TRY_ASSIGN(auto child, Unite(std::move(group.nodes), missing, Dotted(path, name)));
       // After the union: only it decides between the names that one field id had.
-      if (auto [it, is_new] = folded.try_emplace(Folded(child->name), child->name); !is_new) {
+      const std::string folded_name = fold_case_ ? Folded(child->name) : child->name;
+      if (auto [it, is_new] = folded.try_emplace(folded_name, child->name); !is_new) {
         return Fail(Code::kUnsupported,
                     "columns " + it->second + " and " + child->name + " differ in nothing but case",
                     path, "rename one of them; some readers would take them for one");
@@ -404,6 +374,7 @@ class Uniter {
   }
 
   std::vector<std::string>* notes_;
+  const bool fold_case_;
   int next_leaf_ = 0;
 };
 
@@ -460,154 +431,31 @@ void CollectLeaves(const SchemaNode& node, const std::string& path, int16_t def,
   }
 }
 
-// ---------------------------------------------------------------------------------- mapping
-
-// One place on the way to a leaf where a definition level may be counted.
-struct Step {
-  bool in_input;
-  bool in_output;
-};
-
-class Mapper {
- public:
-  Status Walk(const SchemaNode& out, const SchemaNode& in, std::vector<Step> steps, int16_t rep) {
-    steps.push_back(Step{!in.required, !out.required});
-    if (out.kind == SchemaNode::Kind::kLeaf) return Leaf(out, in, steps, rep);
-    if (out.kind != SchemaNode::Kind::kStruct) {
-      steps.push_back(Step{true, true});
-      ++rep;
-    }
-    for (size_t i = 0; i < out.children.size(); ++i) {
-      const SchemaNode& child = *out.children[i];
-      const SchemaNode* match = nullptr;
-      if (out.kind != SchemaNode::Kind::kStruct) {
-        match = in.children[i].get();
-      } else {
-        for (const auto& candidate : in.children) {
-          const bool same = out.children_by_id ? candidate->field_id == child.field_id
-                                               : candidate->name == child.name;
-          if (same) match = candidate.get();
-        }
-      }
-      if (match == nullptr) {
-        LITHIFY_TRY(Missing(child, in, steps, rep, nullptr));
-      } else if (match->null_type()) {
-        LITHIFY_TRY(Missing(child, in, steps, rep, match));
-      } else {
-        LITHIFY_TRY(Walk(child, *match, steps, rep));
-      }
-    }
-    return {};
-  }
-
-  std::vector<LeafSource> TakeSources() { return std::move(sources_); }
-
- private:
-  static std::vector<int16_t> DefinitionMap(const std::vector<Step>& steps) {
-    std::vector<int16_t> map;
-    int16_t out = 0;
-    for (const Step& step : steps) {
-      // Input level map.size() means: undefined at this input step.
-      if (step.in_input) map.push_back(out);
-      if (step.in_output) ++out;
-    }
-    map.push_back(out);
-    return map;
-  }
-
-  Status Leaf(const SchemaNode& out, const SchemaNode& in, const std::vector<Step>& steps,
-              int16_t rep) {
-    LeafSource source;
-    source.input_leaf = in.leaf_index;
-    source.repetition_max = rep;
-    source.definition_map = DefinitionMap(steps);
-    if (in.physical == out.physical && in.type_length == out.type_length) {
-      const auto a = TimestampUnit(in);
-      const auto b = TimestampUnit(out);
-      if (a && b && *a != *b) {
-        source.conversion = Conversion::kScaleInt64;
-        source.factor = *a / *b;
-      }
-    } else if (in.physical == Type::INT32 && out.physical == Type::INT64) {
-      const auto type = AsInt(in);
-      source.conversion =
-          type && !type->is_signed ? Conversion::kUint32ToUint64 : Conversion::kInt32ToInt64;
-    } else if (in.physical == Type::FLOAT && out.physical == Type::DOUBLE) {
-      source.conversion = Conversion::kFloatToDouble;
-    } else if (out.physical == Type::FIXED_LEN_BYTE_ARRAY) {
-      source.conversion = in.physical == Type::INT32   ? Conversion::kInt32ToFixed
-                          : in.physical == Type::INT64 ? Conversion::kInt64ToFixed
-                                                       : Conversion::kFixedToFixed;
-    } else {
-      return Fail(Code::kInternal, "no conversion between united types", out.name);
-    }
-    sources_.push_back(std::move(source));
-    return {};
-  }
-
-  // The leaf below `node` with the fewest repeated ancestors: the cheapest to read levels from.
-  static const SchemaNode* Neighbour(const SchemaNode& node, int depth, int& best_depth) {
-    if (node.kind == SchemaNode::Kind::kLeaf) {
-      if (depth >= best_depth) return nullptr;
-      best_depth = depth;
-      return &node;
-    }
-    const bool repeated = node.kind != SchemaNode::Kind::kStruct;
-    const SchemaNode* best = nullptr;
-    for (const auto& child : node.children) {
-      if (const auto* found = Neighbour(*child, depth + (repeated ? 1 : 0), best_depth)) {
-        best = found;
-      }
-    }
-    return best;
-  }
-
-  static int DefinitionMax(const SchemaNode& node, const SchemaNode* leaf) {
-    if (&node == leaf) return node.required ? 0 : 1;
-    for (const auto& child : node.children) {
-      if (const int below = DefinitionMax(*child, leaf); below >= 0) {
-        return below + (node.required ? 0 : 1) + (node.kind == SchemaNode::Kind::kStruct ? 0 : 1);
-      }
-    }
-    return -1;
-  }
-
-  // `null_leaf`: the input has the column, as one that is always null; its own levels tell the
-  // shape.
-  Status Missing(const SchemaNode& out, const SchemaNode& parent, const std::vector<Step>& steps,
-                 int16_t rep, const SchemaNode* null_leaf) {
-    if (out.kind != SchemaNode::Kind::kLeaf) {
-      for (const auto& child : out.children) {
-        LITHIFY_TRY(Missing(*child, parent, steps, rep, null_leaf));
-      }
-      return {};
-    }
-    LeafSource source;
-    source.levels_only = true;
-    source.must_be_null = null_leaf != nullptr;
-    source.repetition_max = rep;
-    source.definition_map = DefinitionMap(steps);
-    const bool top_level = steps.size() == 1;
-    if (!top_level || null_leaf != nullptr) {
-      int best_depth = kDepthMax + 1;
-      const SchemaNode* leaf = null_leaf != nullptr ? null_leaf : Neighbour(parent, 0, best_depth);
-      if (leaf == nullptr) return Fail(Code::kInternal, "a group without leaves", out.name);
-      source.input_leaf = leaf->leaf_index;
-      // Below the common ancestor every level means: the ancestor is there.
-      const int relative = DefinitionMax(parent, leaf) - (parent.required ? 0 : 1) -
-                           (parent.kind == SchemaNode::Kind::kStruct ? 0 : 1);
-      for (int i = 0; i < relative; ++i) {
-        source.definition_map.push_back(source.definition_map.back());
-      }
-    }
-    sources_.push_back(std::move(source));
-    return {};
-  }
-
-  std::vector<LeafSource> sources_;
-};
-
 }  // namespace
+
+std::string TypeText(const SchemaNode& node) {
+  std::string text = parquet::TypeToString(node.physical, node.type_length);
+  if (!node.logical->is_none()) text += " (" + node.logical->ToString() + ")";
+  return text;
+}
+
+std::optional<IntType> AsInt(const SchemaNode& node) {
+  if (node.physical != Type::INT32 && node.physical != Type::INT64) return std::nullopt;
+  if (node.logical->is_none()) return IntType{node.physical == Type::INT32 ? 32 : 64, true};
+  if (!node.logical->is_int()) return std::nullopt;
+  const auto& type = static_cast<const parquet::IntLogicalType&>(*node.logical);
+  return IntType{type.bit_width(), type.is_signed()};
+}
+
+std::optional<int64_t> TimestampUnit(const SchemaNode& node) {
+  if (node.physical != Type::INT64 || !node.logical->is_timestamp()) return std::nullopt;
+  switch (static_cast<const parquet::TimestampLogicalType&>(*node.logical).time_unit()) {
+    case LogicalType::TimeUnit::MILLIS: return 1'000'000;
+    case LogicalType::TimeUnit::MICROS: return 1'000;
+    case LogicalType::TimeUnit::NANOS: return 1;
+    default: return std::nullopt;
+  }
+}
 
 bool SchemaNode::SameAs(const SchemaNode& other, bool with_required) const {
   if (kind != other.kind || name != other.name || field_id != other.field_id ||
@@ -626,9 +474,9 @@ Result<std::unique_ptr<SchemaNode>> ParseSchema(const parquet::SchemaDescriptor&
 }
 
 Result<std::unique_ptr<SchemaNode>> UniteSchemas(const std::vector<const SchemaNode*>& inputs,
-                                                 std::vector<std::string>* notes) {
+                                                 std::vector<std::string>* notes, bool fold_case) {
   LITHIFY_CHECK(!inputs.empty(), "a union of no schemas");
-  return Uniter(notes).Unite(inputs, false, "");
+  return Uniter(notes, fold_case).Unite(inputs, false, "");
 }
 
 std::shared_ptr<GroupNode> ToParquet(const SchemaNode& root) {
@@ -642,12 +490,6 @@ std::vector<OutputLeaf> OutputLeaves(const SchemaNode& output) {
   std::vector<OutputLeaf> leaves;
   for (const auto& child : output.children) CollectLeaves(*child, child->name, 0, 0, leaves);
   return leaves;
-}
-
-Result<std::vector<LeafSource>> MapLeaves(const SchemaNode& output, const SchemaNode& input) {
-  Mapper mapper;
-  LITHIFY_TRY(mapper.Walk(output, input, {}, 0));
-  return mapper.TakeSources();
 }
 
 }  // namespace lithify::rewrite

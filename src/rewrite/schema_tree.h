@@ -23,6 +23,8 @@
 
 namespace lithify::rewrite {
 
+inline constexpr int kSchemaDepthMax = 64;
+
 struct SchemaNode {
   enum class Kind { kLeaf, kStruct, kList, kMap };
   Kind kind = Kind::kLeaf;
@@ -43,43 +45,29 @@ struct SchemaNode {
   bool SameAs(const SchemaNode& other, bool with_required = true) const;
 };
 
+// What a leaf's type is as an integer; nullopt if it is none.
+struct IntType {
+  int bits;
+  bool is_signed;
+};
+std::optional<IntType> AsInt(const SchemaNode& node);
+// The unit of a timestamp leaf, in nanoseconds; nullopt if it is none.
+std::optional<int64_t> TimestampUnit(const SchemaNode& node);
+// "INT64 (Timestamp(…))", for messages.
+std::string TypeText(const SchemaNode& node);
+
 // The root is a required struct. kUnsupported for shapes that are not understood.
 Result<std::unique_ptr<SchemaNode>> ParseSchema(const parquet::SchemaDescriptor& schema);
 
 // The union of at least one tree; leaf_index is numbered anew. kUnsupported with the column's path
 // and the reason where the inputs cannot be merged. Appends to `notes` what was widened or renamed.
+// `fold_case`: names that differ in nothing but case are refused (P8).
 Result<std::unique_ptr<SchemaNode>> UniteSchemas(const std::vector<const SchemaNode*>& inputs,
-                                                 std::vector<std::string>* notes);
+                                                 std::vector<std::string>* notes,
+                                                 bool fold_case = true);
 
 // As a Parquet schema, lists and maps in the standard three-level form.
 std::shared_ptr<parquet::schema::GroupNode> ToParquet(const SchemaNode& root);
-
-// How the values of an input column become those of the output column.
-enum class Conversion {
-  kNone,
-  kInt32ToInt64,
-  kUint32ToUint64,
-  kFloatToDouble,
-  kScaleInt64,    // Timestamps to a finer unit: times `factor`, overflow refused (P12).
-  kInt32ToFixed,  // Decimals: big-endian two's complement, sign-extended.
-  kInt64ToFixed,
-  kFixedToFixed,
-};
-
-// Where the output column's levels and values come from in one input file.
-struct LeafSource {
-  int input_leaf = -1;  // Column of the input to read; levels only if `levels_only`.
-  // True if the input lacks the column: a neighbour's levels tell the shape of the ancestors, the
-  // value is null below them. -1 as input_leaf with levels_only: a top-level column, one null per
-  // row.
-  bool levels_only = false;
-  // The input's column is annotated as always null (P5): a value in it is damage, not data.
-  bool must_be_null = false;
-  int16_t repetition_max = 0;           // Entries with a greater repetition level are dropped.
-  std::vector<int16_t> definition_map;  // Input definition level -> output definition level.
-  Conversion conversion = Conversion::kNone;
-  int64_t factor = 1;
-};
 
 struct OutputLeaf {
   std::string path;  // Dotted, of the Parquet schema ("tags.list.element").
@@ -90,8 +78,6 @@ struct OutputLeaf {
 };
 
 std::vector<OutputLeaf> OutputLeaves(const SchemaNode& output);
-// One LeafSource per output leaf, in order. `output` must be a union that includes `input`.
-Result<std::vector<LeafSource>> MapLeaves(const SchemaNode& output, const SchemaNode& input);
 
 }  // namespace lithify::rewrite
 

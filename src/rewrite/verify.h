@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "rewrite/arrow_io.h"
 #include "rewrite/group_runner.h"
-#include "rewrite/recode.h"
+#include "rewrite/open_group.h"
 
 namespace lithify::rewrite {
 

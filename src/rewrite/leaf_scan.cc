@@ -1,0 +1,474 @@
+#include "rewrite/leaf_scan.h"
+
+#include <parquet/column_reader.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "base/text.h"
+#include "rewrite/footer.h"
+
+namespace lithify::rewrite {
+namespace {
+
+using iceberg::Field;
+using iceberg::Int128;
+using iceberg::NameMapping;
+using iceberg::Type;
+using iceberg::TypeKind;
+using parquet::schema::GroupNode;
+using parquet::schema::Node;
+
+constexpr int kEmptyPagesMax = 10'000;
+constexpr const char* kRestoreHint = "restore the file from a backup or from its source";
+
+// ------------------------------------------------------------------------------------- files
+
+// The name of a format that is not read here, by its magic number.
+std::string_view OtherFormat(arrow::io::RandomAccessFile& file, int64_t size) {
+  std::array<char, 4> magic{};
+  if (size < 4) return {};
+  const auto got = file.ReadAt(0, 4, magic.data());
+  if (!got.ok() || *got != 4) return {};
+  const std::string_view text(magic.data(), magic.size());
+  if (text == std::string_view("Obj\1", 4)) return "Avro";
+  if (text.starts_with("ORC")) return "ORC";
+  if (text == "PFA1") return "Puffin";
+  return {};
+}
+
+// Streams every chunk through a small buffer of the bounded pool, so that the bound holds for
+// chunks of any size.
+parquet::ReaderProperties ScanProperties(const parquet::FileMetaData& footer, BoundedPool& pool) {
+  int64_t largest = 4 * kKiB;
+  for (int g = 0; g < footer.num_row_groups(); ++g) {
+    const auto group = footer.RowGroup(g);
+    for (int c = 0; c < group->num_columns(); ++c) {
+      largest = std::max(largest, group->ColumnChunk(c)->total_compressed_size());
+    }
+  }
+  const int64_t buffer = std::clamp(pool.bytes_max() / 32, 16 * kKiB, kMiB);
+  parquet::ReaderProperties properties(pool.hard());
+  properties.set_page_checksum_verification(true);
+  properties.enable_buffered_stream();
+  properties.set_buffer_size(std::min(largest, buffer));
+  return properties;
+}
+
+// ------------------------------------------------------------------------------------ schema
+
+bool Descend(const std::vector<Field>& fields, int field_id, std::vector<const Field*>& path,
+             bool& repeated) {
+  for (const Field& field : fields) {
+    path.push_back(&field);
+    if (field.id == field_id) return true;
+    const bool nested = field.type.kind == TypeKind::kList || field.type.kind == TypeKind::kMap;
+    if (Descend(field.type.fields, field_id, path, repeated)) {
+      repeated = repeated || nested;
+      return true;
+    }
+    path.pop_back();
+  }
+  return false;
+}
+
+bool HasFieldIds(const Node& node) {
+  if (node.field_id() >= 0) return true;
+  if (!node.is_group()) return false;
+  const auto& group = static_cast<const GroupNode&>(node);
+  for (int i = 0; i < group.field_count(); ++i) {
+    if (HasFieldIds(*group.field(i))) return true;
+  }
+  return false;
+}
+
+const NameMapping* MappingOf(const std::vector<NameMapping>& mapping, int field_id) {
+  const auto found =
+      std::ranges::find_if(mapping, [&](const NameMapping& m) { return m.field_id == field_id; });
+  return found == mapping.end() ? nullptr : &*found;
+}
+
+// The child of `group` that is `field`, or null.
+Result<const Node*> Child(const GroupNode& group, const Field& field, bool by_id,
+                          const NameMapping* mapping) {
+  const Node* found = nullptr;
+  for (int i = 0; i < group.field_count(); ++i) {
+    const Node& node = *group.field(i);
+    const bool same = by_id
+                          ? node.field_id() == field.id
+                          : mapping != nullptr && std::ranges::find(mapping->names, node.name()) !=
+                                                      mapping->names.end();
+    if (!same) continue;
+    if (found != nullptr) {
+      return Fail(Code::kCorrupt,
+                  "two columns of the file are the field with id " + std::to_string(field.id),
+                  "column " + field.name);
+    }
+    found = &node;
+  }
+  return found;
+}
+
+// ----------------------------------------------------------------------------------- cursors
+
+// NaN equals NaN; zeros of different sign differ, as they do for Java readers.
+template <typename T>
+int64_t FloatWord(T value) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  if (std::isnan(value)) value = std::numeric_limits<T>::quiet_NaN();
+  return static_cast<int64_t>(uint64_t{std::bit_cast<Bits>(value)});
+}
+
+template <typename DType>
+class TypedCursor final : public LeafCursor {
+  using T = typename DType::c_type;
+
+ public:
+  TypedCursor(const ScanFile& file, int column, const LeafReading& reading)
+      : file_(file),
+        column_(column),
+        reading_(reading),
+        descriptor_(*file.footer->schema()->Column(column)),
+        definition_(kRowsMax),
+        values_(std::make_unique<T[]>(kRowsMax)) {
+    Allocate(reading.form);
+  }
+
+  Status OpenGroup(int group) override {
+    at_ = end_ = 0;
+    reader_.reset();
+    rows_left_ = file_.footer->RowGroup(group)->num_rows();
+    if (rows_left_ == 0) return {};
+    const auto chunk = file_.footer->RowGroup(group)->ColumnChunk(column_);
+    if (chunk->num_values() != rows_left_) {
+      return Fail(Damaged("has " + std::to_string(chunk->num_values()) + " values in a row group " +
+                          "of " + std::to_string(rows_left_) + " rows"));
+    }
+    group_ = file_.reader->RowGroup(group);
+    reader_ = std::static_pointer_cast<parquet::TypedColumnReader<DType>>(group_->Column(column_));
+    return {};
+  }
+
+  Status Fill() override {
+    if (available() > 0 || rows_left_ == 0) return {};
+    at_ = end_ = 0;
+    // Arrow reports an empty page as the end; writers do make them.
+    for (int empty_pages = 0; empty_pages < kEmptyPagesMax; ++empty_pages) {
+      const int64_t wanted = std::min<int64_t>(kRowsMax, rows_left_);
+      int64_t values = 0;
+      const int64_t rows =
+          reader_->ReadBatch(wanted, definition_.data(), nullptr, values_.get(), &values);
+      if (rows == 0) continue;
+      return Take(rows, values);
+    }
+    return Fail(Damaged("ends before its row group does"));
+  }
+
+  Status CloseGroup() override {
+    if (rows_left_ > 0 || available() > 0) return Fail(Damaged("was not read to its end"));
+    if (reader_ != nullptr && reader_->HasNext()) {
+      return Fail(Damaged("has more values than rows"));
+    }
+    reader_.reset();
+    group_.reset();
+    return {};
+  }
+
+ private:
+  Error Damaged(const std::string& why) const {
+    return Error{Code::kCorrupt, why, "column " + descriptor_.path()->ToDotString(), kRestoreHint};
+  }
+
+  // Spreads the values over the rows; null rows keep what they had.
+  Status Take(int64_t rows, int64_t values) {
+    const int16_t max = descriptor_.max_definition_level();
+    const auto n = static_cast<size_t>(rows);
+    if (max == 0) {
+      std::fill_n(valid_.begin(), n, uint8_t{1});
+    } else {
+      for (size_t i = 0; i < n; ++i) valid_[i] = definition_[i] == max ? 1 : 0;
+    }
+    // A damaged page may decode fewer values than its levels announce, and Arrow does not say so.
+    if (std::count(valid_.begin(), valid_.begin() + rows, 1) != values) {
+      return Fail(Damaged("has a page with other values than its levels say"));
+    }
+    const T* next = values_.get();
+    for (size_t i = 0; i < n; ++i) {
+      if (valid_[i] != 0 && !Put(i, *next++)) {
+        return Fail(Damaged("holds a value that its type in the table cannot hold"));
+      }
+    }
+    end_ = n;
+    rows_left_ -= rows;
+    return {};
+  }
+
+  bool Put(size_t i, const T& value) {
+    if constexpr (std::is_same_v<T, parquet::ByteArray> ||
+                  std::is_same_v<T, parquet::FixedLenByteArray>) {
+      return PutBytes(i, View(value));
+    } else if constexpr (std::is_same_v<T, parquet::Int96>) {
+      return PutWord(i, IntegerOf(reading_, value));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      words_[i] = reading_.widen_float ? FloatWord(static_cast<double>(value)) : FloatWord(value);
+      return true;
+    } else if constexpr (std::is_same_v<T, bool>) {
+      words_[i] = value ? 1 : 0;
+      return true;
+    } else {
+      if (reading_.form == LeafForm::kDecimal) return PutDecimal(i, Int128{value});
+      return PutWord(i, IntegerOf(reading_, value));
+    }
+  }
+
+  std::string_view View(const parquet::ByteArray& value) const {
+    return {reinterpret_cast<const char*>(value.ptr), value.len};
+  }
+  std::string_view View(const parquet::FixedLenByteArray& value) const {
+    return {reinterpret_cast<const char*>(value.ptr),
+            static_cast<size_t>(descriptor_.type_length())};
+  }
+  bool PutBytes(size_t i, std::string_view value) {
+    if (reading_.form == LeafForm::kDecimal) return PutDecimal(i, DecimalFromBigEndian(value));
+    bytes_[i] = value;
+    return true;
+  }
+  bool PutDecimal(size_t i, std::optional<Int128> value) {
+    if (value) value = DecimalOf(reading_, *value);
+    if (value) decimals_[i] = *value;
+    return value.has_value();
+  }
+  bool PutWord(size_t i, std::optional<int64_t> value) {
+    if (value) words_[i] = *value;
+    return value.has_value();
+  }
+
+  const ScanFile& file_;
+  const int column_;
+  const LeafReading reading_;
+  const parquet::ColumnDescriptor& descriptor_;
+  std::shared_ptr<parquet::RowGroupReader> group_;
+  std::shared_ptr<parquet::TypedColumnReader<DType>> reader_;
+  int64_t rows_left_ = 0;
+  std::vector<int16_t> definition_;
+  std::unique_ptr<T[]> values_;
+};
+
+class ConstantCursor final : public LeafCursor {
+ public:
+  ConstantCursor(const ScanFile& file, LeafForm form) : file_(file) {
+    Allocate(form);
+    std::ranges::fill(valid_, uint8_t{0});
+  }
+  void Set(int64_t word) {
+    std::ranges::fill(valid_, uint8_t{1});
+    std::ranges::fill(words_, word);
+  }
+  void Set(Int128 decimal) {
+    std::ranges::fill(valid_, uint8_t{1});
+    std::ranges::fill(decimals_, decimal);
+  }
+  void Set(const std::string& text) {
+    std::ranges::fill(valid_, uint8_t{1});
+    text_ = text;
+    std::ranges::fill(bytes_, std::string_view(text_));
+  }
+
+  Status OpenGroup(int group) override {
+    at_ = end_ = 0;
+    rows_left_ = file_.footer->RowGroup(group)->num_rows();
+    return {};
+  }
+  Status Fill() override {
+    if (available() > 0) return {};
+    at_ = 0;
+    end_ = static_cast<size_t>(std::min<int64_t>(kRowsMax, rows_left_));
+    rows_left_ -= static_cast<int64_t>(end_);
+    return {};
+  }
+  Status CloseGroup() override { return {}; }
+
+ private:
+  const ScanFile& file_;
+  std::string text_;
+  int64_t rows_left_ = 0;
+};
+
+template <typename DType>
+std::unique_ptr<LeafCursor> Typed(const ScanFile& file, int column, const LeafReading& reading) {
+  return std::make_unique<TypedCursor<DType>>(file, column, reading);
+}
+
+// False if the value is none of the type.
+bool SetConstant(ConstantCursor& cursor, const Type& type, const iceberg::Value& value) {
+  const LeafForm form = FormOf(type);
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    if (form == LeafForm::kBytes) cursor.Set(*text);
+    return form == LeafForm::kBytes;
+  }
+  if (const auto* decimal = std::get_if<iceberg::Decimal>(&value)) {
+    if (form == LeafForm::kDecimal) cursor.Set(decimal->unscaled);
+    return form == LeafForm::kDecimal;
+  }
+  if (const auto* f = std::get_if<float>(&value)) {
+    const bool wide = type.kind == TypeKind::kDouble;
+    cursor.Set(wide ? FloatWord(static_cast<double>(*f)) : FloatWord(*f));
+    return wide || type.kind == TypeKind::kFloat;
+  }
+  if (const auto* d = std::get_if<double>(&value)) {
+    cursor.Set(FloatWord(*d));
+    return type.kind == TypeKind::kDouble;
+  }
+  const bool whole =
+      form == LeafForm::kWord && type.kind != TypeKind::kFloat && type.kind != TypeKind::kDouble;
+  if (const auto* truth = std::get_if<bool>(&value)) {
+    cursor.Set(int64_t{*truth ? 1 : 0});
+    return type.kind == TypeKind::kBoolean;
+  }
+  const auto* integer = std::get_if<int64_t>(&value);
+  if (integer != nullptr) cursor.Set(*integer);
+  return integer != nullptr && whole && type.kind != TypeKind::kBoolean;
+}
+
+}  // namespace
+
+void LeafCursor::Allocate(LeafForm form) {
+  valid_.resize(kRowsMax);
+  switch (form) {
+    case LeafForm::kWord: words_.resize(kRowsMax); break;
+    case LeafForm::kDecimal: decimals_.resize(kRowsMax); break;
+    case LeafForm::kBytes: bytes_.resize(kRowsMax); break;
+  }
+}
+
+LeafForm FormOf(const Type& type) {
+  switch (type.kind) {
+    case TypeKind::kDecimal: return LeafForm::kDecimal;
+    case TypeKind::kString:
+    case TypeKind::kUuid:
+    case TypeKind::kFixed:
+    case TypeKind::kBinary: return LeafForm::kBytes;
+    default: return LeafForm::kWord;
+  }
+}
+
+Result<ScanFile> OpenScanFile(ReaderCache& cache, const std::string& key, int64_t size,
+                              int64_t records, BoundedPool& pool, const CancelFlag* cancel) {
+  return GuardParquet(key, [&]() -> Result<ScanFile> {
+    if (size < 0) {
+      LITHIFY_TRY_ASSIGN(const auto opened, cache.Get(key));
+      size = opened->size();
+    }
+    ScanFile scan;
+    scan.key = key;
+    auto file = MakeArrowFile(cache, key, size, cancel);
+    auto footer = ReadFooter(*file, size);
+    if (!footer) {
+      const std::string_view other = OtherFormat(*file, size);
+      if (footer.error().code != Code::kCorrupt || other.empty()) {
+        return Fail(std::move(footer.error()));
+      }
+      return Fail(Code::kUnsupported, "the file is in the " + std::string(other) +
+                                          " format; only Parquet is read here");
+    }
+    scan.footer = *footer;
+    LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*scan.footer, size));
+    if (!reason.empty()) return Fail(Code::kUnsupported, reason);
+    if (records >= 0 && scan.footer->num_rows() != records) {
+      return Fail(Code::kCorrupt,
+                  "the file has " + std::to_string(scan.footer->num_rows()) +
+                      " rows, the table's metadata says " + std::to_string(records),
+                  "record_count", kRestoreHint);
+    }
+    scan.reader =
+        parquet::ParquetFileReader::Open(file, ScanProperties(*scan.footer, pool), scan.footer);
+    return scan;
+  });
+}
+
+Result<std::vector<const Field*>> PathToField(const iceberg::Schema& schema, int field_id) {
+  const std::string where = "field id " + std::to_string(field_id);
+  std::vector<const Field*> path;
+  bool repeated = false;
+  if (!Descend(schema.fields, field_id, path, repeated)) {
+    return Fail(Code::kUnsupported, "the table's schema has no column with this id", where);
+  }
+  const Type& type = path.back()->type;
+  if (repeated) return Fail(Code::kUnsupported, "the column lies in a list or map", where);
+  if (!type.primitive() || type.kind == TypeKind::kUnknown || type.kind == TypeKind::kGeometry ||
+      type.kind == TypeKind::kGeography) {
+    return Fail(Code::kUnsupported, "values of the column's type are not compared", where);
+  }
+  return path;
+}
+
+Result<LeafPlace> FindLeaf(const parquet::FileMetaData& footer, std::span<const Field* const> path,
+                           const std::vector<NameMapping>& mapping) {
+  const GroupNode* group = footer.schema()->group_node();
+  bool by_id = false;
+  for (int i = 0; i < group->field_count(); ++i) by_id = by_id || HasFieldIds(*group->field(i));
+  const std::string where = "column " + path.back()->name;
+  if (!by_id && mapping.empty()) {
+    return Fail(Code::kUnsupported, "the file has no field ids and the table no name mapping",
+                where, "set the table property schema.name-mapping.default");
+  }
+  LeafPlace place;
+  const std::vector<NameMapping>* names = &mapping;
+  for (size_t depth = 0; depth < path.size(); ++depth) {
+    const NameMapping* named =
+        by_id || names == nullptr ? nullptr : MappingOf(*names, path[depth]->id);
+    LITHIFY_TRY_ASSIGN(const Node* node, Child(*group, *path[depth], by_id, named));
+    place.lacking = depth;
+    if (node == nullptr) return place;
+    const bool last = depth + 1 == path.size();
+    if (node->is_repeated() || node->is_group() == last) {
+      return Fail(Code::kUnsupported, "the file has the field in another shape than the table",
+                  where);
+    }
+    if (last) {
+      place.column = footer.schema()->ColumnIndex(*node);
+      return place;
+    }
+    place.below_optional = place.below_optional || node->is_optional();
+    group = static_cast<const GroupNode*>(node);
+    names = named == nullptr ? nullptr : &named->fields;
+  }
+  return place;
+}
+
+Result<std::unique_ptr<LeafCursor>> MakeLeafCursor(const ScanFile& file, int column,
+                                                   const Type& type) {
+  const parquet::ColumnDescriptor& descriptor = *file.footer->schema()->Column(column);
+  LITHIFY_TRY_ASSIGN(const LeafReading reading, ReadLeafAs(descriptor, type));
+  switch (descriptor.physical_type()) {
+    case parquet::Type::BOOLEAN: return Typed<parquet::BooleanType>(file, column, reading);
+    case parquet::Type::INT32: return Typed<parquet::Int32Type>(file, column, reading);
+    case parquet::Type::INT64: return Typed<parquet::Int64Type>(file, column, reading);
+    case parquet::Type::INT96: return Typed<parquet::Int96Type>(file, column, reading);
+    case parquet::Type::FLOAT: return Typed<parquet::FloatType>(file, column, reading);
+    case parquet::Type::DOUBLE: return Typed<parquet::DoubleType>(file, column, reading);
+    case parquet::Type::BYTE_ARRAY: return Typed<parquet::ByteArrayType>(file, column, reading);
+    case parquet::Type::FIXED_LEN_BYTE_ARRAY:
+      return Typed<parquet::FLBAType>(file, column, reading);
+    default: break;
+  }
+  return Fail(Code::kUnsupported, "an unknown physical type",
+              "column " + descriptor.path()->ToDotString());
+}
+
+Result<std::unique_ptr<LeafCursor>> MakeConstantCursor(const ScanFile& file, const Field& field,
+                                                       const iceberg::Value& value) {
+  auto cursor = std::make_unique<ConstantCursor>(file, FormOf(field.type));
+  if (!iceberg::IsNull(value) && !SetConstant(*cursor, field.type, value)) {
+    return Fail(Code::kInvalid, "the value for rows without the column is none of its type",
+                "column " + field.name);
+  }
+  return std::unique_ptr<LeafCursor>(std::move(cursor));
+}
+
+}  // namespace lithify::rewrite

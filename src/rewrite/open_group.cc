@@ -1,0 +1,145 @@
+#include "rewrite/open_group.h"
+
+#include <parquet/file_reader.h>
+
+#include <utility>
+
+#include "rewrite/footer.h"
+#include "rewrite/leaf_map.h"
+#include "rewrite/lineage.h"
+#include "rewrite/table_schema.h"
+
+namespace lithify::rewrite {
+namespace {
+
+// What the table says of a file must be so (R100, T13).
+Status CheckClaims(const InputFile& input, const InputSource& source) {
+  const int64_t rows = source.footer->num_rows();
+  if (input.records >= 0 && input.records != rows) {
+    return Fail(Code::kCorrupt,
+                "the table's metadata says " + std::to_string(input.records) +
+                    " rows, the file has " + std::to_string(rows),
+                "", "the file or the metadata is damaged; compare with another copy");
+  }
+  if (input.deleted != nullptr && input.deleted->MaxOr(-1) >= rows) {
+    return Fail(Code::kCorrupt,
+                "row " + std::to_string(input.deleted->MaxOr(-1)) + " is deleted, the file has " +
+                    std::to_string(rows) + " rows",
+                "", "a delete file or the metadata is damaged; compare with another copy");
+  }
+  return {};
+}
+
+Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>& inputs,
+                               BoundedPool& pool, const CancelFlag* cancel) {
+  // Roughly what a parsed footer takes per column chunk, outside of any pool.
+  constexpr int64_t kChunkBytes = 1024;
+  OpenedGroup group;
+  int64_t footer_bytes = 0;
+  for (const InputFile& input : inputs) {
+    auto source = std::make_unique<InputSource>();
+    source->key = input.key;
+    source->size = input.size;
+    auto file = MakeArrowFile(cache, input.key, input.size, cancel);
+    auto opened = GuardParquet(input.key, [&]() -> Status {
+      LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*file, input.size));
+      LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*source->footer, input.size));
+      if (!reason.empty()) return Fail(Code::kUnsupported, reason);
+      LITHIFY_TRY(CheckClaims(input, *source));
+      LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
+      source->reader = parquet::ParquetFileReader::Open(
+          file, MakeReaderProperties(*source->footer, pool.hard()), source->footer);
+      return {};
+    });
+    if (!opened) return Fail(std::move(opened.error()));
+    if (input.deleted != nullptr && !input.deleted->empty()) source->deleted = input.deleted;
+    footer_bytes += kChunkBytes * source->footer->num_row_groups() * source->footer->num_columns();
+    if (footer_bytes > pool.bytes_max() / 2) {
+      return Fail(Code::kLimit, "the footers of the inputs do not fit the memory bound", input.key,
+                  "raise --memory");
+    }
+    group.inputs.push_back(std::move(source));
+  }
+  return group;
+}
+
+Status UnderUnion(OpenedGroup& group, bool fold_case) {
+  std::vector<const SchemaNode*> schemas;
+  for (const auto& source : group.inputs) schemas.push_back(source->schema.get());
+  LITHIFY_TRY_ASSIGN(group.output_schema, UniteSchemas(schemas, &group.notes, fold_case));
+  for (auto& source : group.inputs) {
+    group.one_schema = group.one_schema && group.output_schema->SameAs(*source->schema);
+    LITHIFY_TRY_ASSIGN(source->leaves, MapLeaves(*group.output_schema, *source->schema));
+  }
+  return {};
+}
+
+Status UnderTable(OpenedGroup& group, const std::vector<InputFile>& files,
+                  const TableTarget& table) {
+  std::vector<TableInput> inputs;
+  for (size_t i = 0; i < files.size(); ++i) {
+    SchemaNode& schema = *group.inputs[i]->schema;
+    auto resolved = ResolveFieldIds(schema, table.name_mapping, files[i].constants);
+    if (!resolved) return Fail(std::move(resolved.error()).In(files[i].key));
+    inputs.push_back(TableInput{&files[i], &schema, {}});
+  }
+  LITHIFY_TRY_ASSIGN(group.output_schema, MakeTargetSchema(table.schema, inputs));
+  for (size_t i = 0; i < files.size(); ++i) {
+    LITHIFY_TRY_ASSIGN(group.inputs[i]->leaves,
+                       MapLeaves(*group.output_schema, *inputs[i].schema, inputs[i].fills));
+  }
+  if (table.row_lineage) LITHIFY_TRY(AddLineage(files, *group.output_schema, group.inputs));
+  // Keys that describe a schema describe another one.
+  group.one_schema = false;
+  return {};
+}
+
+// Some column of every file is read, so that its rows are counted and not taken on trust (R100).
+void ChooseCountingLeaves(OpenedGroup& group) {
+  for (auto& source : group.inputs) {
+    if (source->leaves.empty()) continue;
+    size_t leaf = 0;
+    while (leaf < source->leaves.size() && source->leaves[leaf].input_leaf < 0) ++leaf;
+    if (leaf < source->leaves.size()) {
+      source->counting_leaf = static_cast<int>(leaf);
+      continue;
+    }
+    // The outputs have no column of this file: one of its own tells how many rows there are.
+    LeafSource& first = source->leaves.front();
+    const SchemaNode* cheapest = CheapestLeaf(*source->schema);
+    if (cheapest == nullptr) continue;
+    first.input_leaf = cheapest->leaf_index;
+    const auto* column = source->footer->schema()->Column(cheapest->leaf_index);
+    first.definition_map.resize(static_cast<size_t>(column->max_definition_level()) + 1,
+                                first.definition_map.front());
+  }
+}
+
+}  // namespace
+
+Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
+                              const TableTarget* table, BoundedPool& pool,
+                              const CancelFlag* cancel) {
+  LITHIFY_TRY_ASSIGN(OpenedGroup group, OpenInputs(cache, inputs, pool, cancel));
+  if (table != nullptr) {
+    LITHIFY_TRY(UnderTable(group, inputs, *table));
+  } else {
+    LITHIFY_TRY(UnderUnion(group, true));
+  }
+  group.leaves = OutputLeaves(*group.output_schema);
+  for (const auto& source : group.inputs) {
+    LITHIFY_CHECK(source->leaves.size() == group.leaves.size(), "a leaf without a source");
+  }
+  ChooseCountingLeaves(group);
+  return group;
+}
+
+Result<OpenedGroup> OpenFile(ReaderCache& cache, const InputFile& file, BoundedPool& pool,
+                             const CancelFlag* cancel) {
+  LITHIFY_TRY_ASSIGN(OpenedGroup group, OpenInputs(cache, {file}, pool, cancel));
+  LITHIFY_TRY(UnderUnion(group, false));
+  group.leaves = OutputLeaves(*group.output_schema);
+  return group;
+}
+
+}  // namespace lithify::rewrite

@@ -1,0 +1,37 @@
+// The inputs of a group, opened: footers parsed and checked, and one schema for the outputs.
+#ifndef LITHIFY_REWRITE_OPEN_GROUP_H_
+#define LITHIFY_REWRITE_OPEN_GROUP_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "rewrite/arrow_io.h"
+#include "rewrite/column_copy.h"
+#include "rewrite/group_runner.h"
+
+namespace lithify::rewrite {
+
+struct OpenedGroup {
+  std::vector<std::unique_ptr<InputSource>> inputs;
+  std::unique_ptr<SchemaNode> output_schema;
+  std::vector<OutputLeaf> leaves;
+  std::vector<std::string> notes;
+  bool one_schema = true;
+};
+
+// Parses every input's footer, checks that all can be read and are what the table says of them,
+// and unites their schemas, or brings them under that of `table` where there is one.
+Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
+                              const TableTarget* table, BoundedPool& pool,
+                              const CancelFlag* cancel);
+
+// One file under its own schema, for reading back.
+Result<OpenedGroup> OpenFile(ReaderCache& cache, const InputFile& file, BoundedPool& pool,
+                             const CancelFlag* cancel);
+
+}  // namespace lithify::rewrite
+
+#endif  // LITHIFY_REWRITE_OPEN_GROUP_H_

@@ -1,0 +1,297 @@
+// Arbitrary tables: nested schemas that evolved, deleted rows, row lineage, any row-group and page
+// shapes (R093, R100, I22, I24, I29). What Arrow's reader sees in the inputs, projected and
+// filtered by this test with Arrow arrays alone, is what it sees in the outputs.
+#include <rapidcheck.h>
+
+#include <random>
+
+#include "base/text.h"
+#include "rewrite/arbitrary_table.h"
+
+namespace lithify::rewrite {
+namespace {
+
+using ArrayPtr = std::shared_ptr<arrow::Array>;
+using iceberg::TypeKind;
+
+// The array of a field of the table, from that of the file; null: the file lacks it.
+class Projection {
+ public:
+  static ArrayPtr Field(const iceberg::Field& field, const arrow::Field* file, ArrayPtr array,
+                        int64_t length) {
+    const auto type = ArrowType(field, file);
+    if (array == nullptr) return arrow::MakeArrayOfNull(type, length).ValueOrDie();
+    auto data = array->data()->Copy();
+    data->type = type;
+    switch (field.type.kind) {
+      case TypeKind::kStruct: {
+        std::vector<std::shared_ptr<arrow::ArrayData>> children;
+        for (const auto& child : field.type.fields) {
+          const int at = IndexOf(*file->type(), child.id);
+          if (at < 0 && LeftOut(*file->type(), field, child)) continue;
+          const auto part = at < 0 ? nullptr : static_cast<arrow::StructArray&>(*array).field(at);
+          children.push_back(
+              Field(child, at < 0 ? nullptr : file->type()->field(at).get(), part, length)->data());
+        }
+        data->child_data = children;
+        break;
+      }
+      case TypeKind::kList: {
+        const auto& values = static_cast<arrow::ListArray&>(*array).values();
+        data->child_data = {
+            Field(field.type.fields[0], file->type()->field(0).get(), values, values->length())
+                ->data()};
+        break;
+      }
+      case TypeKind::kMap: {
+        auto& map = static_cast<arrow::MapArray&>(*array);
+        const auto& file_type = static_cast<const arrow::MapType&>(*file->type());
+        const auto& map_type = static_cast<const arrow::MapType&>(*type);
+        const auto keys = Field(field.type.fields[0], file_type.key_field().get(), map.keys(),
+                                map.keys()->length());
+        const auto items = Field(field.type.fields[1], file_type.item_field().get(), map.items(),
+                                 map.items()->length());
+        auto entries = arrow::ArrayData::Make(map_type.value_type(), keys->length(), {nullptr},
+                                              {keys->data(), items->data()}, 0);
+        data->child_data = {entries};
+        break;
+      }
+      default: return Widened(array, type);
+    }
+    return arrow::MakeArray(data);
+  }
+
+  // Columns that no file has are left out, unless that leaves a struct without any.
+  static bool LeftOut(const arrow::DataType& file, const iceberg::Field& parent,
+                      const iceberg::Field&) {
+    return std::ranges::any_of(parent.type.fields,
+                               [&](const auto& other) { return IndexOf(file, other.id) >= 0; });
+  }
+
+  static int IndexOf(const arrow::DataType& type, int id) {
+    for (int i = 0; i < type.num_fields(); ++i) {
+      if (IdOf(*type.field(i)) == id) return i;
+    }
+    return -1;
+  }
+
+  static std::shared_ptr<arrow::DataType> ArrowType(const iceberg::Field& field,
+                                                    const arrow::Field* file) {
+    const auto part = [&](size_t i, const std::shared_ptr<arrow::Field>& in_file,
+                          const std::string& name) {
+      const auto& child = field.type.fields[i];
+      return arrow::field(name, ArrowType(child, in_file.get()),
+                          !(child.required && !in_file->nullable()));
+    };
+    switch (field.type.kind) {
+      case TypeKind::kStruct: {
+        arrow::FieldVector fields;
+        for (const auto& child : field.type.fields) {
+          const int at = IndexOf(*file->type(), child.id);
+          if (at < 0 && LeftOut(*file->type(), field, child)) continue;
+          const auto* in_file = at < 0 ? nullptr : file->type()->field(at).get();
+          fields.push_back(arrow::field(child.name, ArrowType(child, in_file),
+                                        !(child.required && in_file && !in_file->nullable())));
+        }
+        return arrow::struct_(fields);
+      }
+      case TypeKind::kList: return arrow::list(part(0, file->type()->field(0), "element"));
+      case TypeKind::kMap: {
+        const auto& map = static_cast<const arrow::MapType&>(*file->type());
+        return std::make_shared<arrow::MapType>(part(0, map.key_field(), "key"),
+                                                part(1, map.item_field(), "value"));
+      }
+      default: return ArrowOf(field.type);
+    }
+  }
+
+ private:
+  static ArrayPtr Widened(const ArrayPtr& array, const std::shared_ptr<arrow::DataType>& type) {
+    if (array->type()->Equals(*type)) return array;
+    if (array->type_id() == arrow::Type::INT32) {
+      return WidenedTo<arrow::Int64Builder, arrow::Int32Array>(array);
+    }
+    if (array->type_id() == arrow::Type::FLOAT) {
+      return WidenedTo<arrow::DoubleBuilder, arrow::FloatArray>(array);
+    }
+    auto data = array->data()->Copy();  // Decimals: the same 16 bytes.
+    data->type = type;
+    return arrow::MakeArray(data);
+  }
+  template <typename Builder, typename Array>
+  static ArrayPtr WidenedTo(const ArrayPtr& array) {
+    Builder builder;
+    const auto& typed = static_cast<const Array&>(*array);
+    for (int64_t i = 0; i < typed.length(); ++i) {
+      EXPECT_TRUE((typed.IsNull(i) ? builder.AppendNull() : builder.Append(typed.Value(i))).ok());
+    }
+    return builder.Finish().ValueOrDie();
+  }
+};
+
+class TablePropertyTest : public RunnerTest {
+ protected:
+  // Positions to delete: none, single rows, runs, or all.
+  static std::shared_ptr<PositionSet> AnyDeleted(Arbitrary& any, int rows) {
+    if (any.Chance(20)) return nullptr;
+    auto set = std::make_shared<PositionSet>();
+    if (any.Chance(10)) set->AddRange(0, rows);
+    for (int at = 0; at < rows;) {
+      const int run = 1 + any.Pick(any.Chance(20) ? 120 : 4);
+      if (any.Chance(40)) set->AddRange(at, std::min(rows, at + run));
+      at += run;
+    }
+    return set;
+  }
+
+  static std::shared_ptr<arrow::Table> Survivors(const std::shared_ptr<arrow::Table>& table,
+                                                 const PositionSet* deleted) {
+    if (deleted == nullptr) return table;
+    std::vector<std::shared_ptr<arrow::Table>> kept = {table->Slice(0, 0)};
+    int64_t at = 0;
+    deleted->ForEachRange(0, table->num_rows(), [&](int64_t begin, int64_t end) {
+      kept.push_back(table->Slice(at, begin - at));
+      at = end;
+    });
+    kept.push_back(table->Slice(at));
+    return arrow::ConcatenateTables(kept).ValueOrDie();
+  }
+
+  // What the outputs should show of one file.
+  static std::shared_ptr<arrow::Table> Expected(const iceberg::Schema& schema,
+                                                const arrow::Schema& file_schema,
+                                                const arrow::Table& table, const InputFile& file,
+                                                bool lineage) {
+    arrow::FieldVector fields;
+    std::vector<ArrayPtr> columns;
+    iceberg::Field root;
+    root.type.fields = schema.fields;
+    const auto file_type = arrow::struct_(file_schema.fields());
+    for (const auto& column : schema.fields) {
+      const int at = Projection::IndexOf(*file_type, column.id);
+      if (at < 0 && Projection::LeftOut(*file_type, root, column)) continue;
+      const auto* in_file = at < 0 ? nullptr : file_type->field(at).get();
+      const auto array =
+          at < 0 ? nullptr : arrow::Concatenate(table.column(at)->chunks()).ValueOrDie();
+      columns.push_back(Projection::Field(column, in_file, array, table.num_rows()));
+      fields.push_back(arrow::field(column.name, columns.back()->type(),
+                                    !(column.required && in_file && !in_file->nullable())));
+    }
+    if (lineage) {
+      arrow::Int64Builder ids;
+      arrow::Int64Builder sequences;
+      for (int64_t i = 0; i < table.num_rows(); ++i) {
+        EXPECT_TRUE(ids.Append(*file.first_row_id + i).ok());
+        EXPECT_TRUE(sequences.Append(file.data_sequence_number).ok());
+      }
+      columns.push_back(ids.Finish().ValueOrDie());
+      columns.push_back(sequences.Finish().ValueOrDie());
+      fields.push_back(arrow::field("_row_id", arrow::int64()));
+      fields.push_back(arrow::field("_last_updated_sequence_number", arrow::int64()));
+    }
+    const auto whole = arrow::Table::Make(arrow::schema(fields), columns, table.num_rows());
+    return Survivors(whole, file.deleted.get());
+  }
+
+  void Shape(Arbitrary& any) {
+    Request();
+    request_.threads = 1 + any.Pick(3);
+    request_.shape.outputs = 1 + any.Pick(3);
+    request_.shape.row_group_rows = 1 + any.Pick(300);
+    request_.shape.row_group_bytes = 1 + any.Pick(20000);
+    request_.shape.page_bytes = 1 + any.Pick(4000);
+  }
+
+  // Runs with plenty or little memory; nullopt where little was too little.
+  std::optional<GroupReport> RunShaped(Arbitrary& any) {
+    Shape(any);
+    const bool scarce = any.Chance(40);
+    request_.memory_bytes = scarce ? (16 << any.Pick(6)) * kKiB : kGiB;
+    auto report = runner_->Run(request_, cancel_);
+    if (!report && scarce && report.error().code == Code::kLimit) return std::nullopt;
+    if (!report) RC_FAIL(report.error().ToString());
+    return std::move(*report);
+  }
+
+  void Compare(const GroupReport& report,
+               const std::vector<std::shared_ptr<arrow::Table>>& tables) {
+    const auto expected =
+        arrow::ConcatenateTables(tables).ValueOrDie()->CombineChunks().ValueOrDie();
+    RC_ASSERT(report.rows_out == expected->num_rows());
+    RC_ASSERT(report.rows_out == report.rows_in - report.rows_deleted);
+    if (expected->num_rows() == 0) {
+      RC_ASSERT(report.outputs.empty());
+      return;
+    }
+    const auto actual = Output(report);
+    if (!actual->schema()->Equals(*expected->schema(), false)) {
+      RC_FAIL("expected " + expected->schema()->ToString() + "\nactual " +
+              actual->schema()->ToString());
+    }
+    if (!actual->Equals(*expected, false)) {
+      RC_FAIL("expected " + expected->ToString() + "\nactual " + actual->ToString());
+    }
+  }
+};
+
+TEST_F(TablePropertyTest, R093_ExactlyTheDeletedRowsAreMissing) {
+  const bool ok = rc::check("deletes", [this](uint64_t seed) {
+    Arbitrary any(seed);
+    request_ = GroupRequest{};
+    arrow::FieldVector fields;
+    for (int i = 0, n = 1 + any.Pick(5); i < n; ++i) {
+      fields.push_back(arrow::field("c" + std::to_string(i), any.Type(3), any.Chance(70)));
+    }
+    const auto schema = arrow::schema(fields);
+    std::vector<std::shared_ptr<arrow::Table>> tables;
+    for (int f = 0, files = 1 + any.Pick(4); f < files; ++f) {
+      const int rows = any.Chance(15) ? 0 : any.Pick(250);
+      std::vector<std::string> json;
+      for (const auto& field : fields) json.push_back(any.Column(*field, rows));
+      const std::string bytes =
+          WriteParquet(*MakeTable(schema, json), 1 + any.Pick(150), any.Properties());
+      Put("in" + std::to_string(inputs_++) + ".parquet", bytes);
+      request_.inputs.back().deleted = AnyDeleted(any, rows);
+      request_.inputs.back().records = rows;
+      tables.push_back(Survivors(ReadParquet(bytes), request_.inputs.back().deleted.get()));
+    }
+    const auto report = RunShaped(any);
+    if (report) Compare(*report, tables);
+  });
+  EXPECT_TRUE(ok);
+}
+
+TEST_F(TablePropertyTest, I24_I22_TablesThatEvolvedKeepEveryRowByFieldId) {
+  const bool ok = rc::check("evolution", [this](uint64_t seed) {
+    Arbitrary any(seed);
+    request_ = GroupRequest{};
+    ArbitraryTable made(any);
+    auto table = std::make_shared<TableTarget>();
+    table->schema.fields = made.Evolved();
+    table->row_lineage = any.Chance(50);
+    request_.table = table;
+    const auto file_schema = arrow::schema(made.file_fields());
+    std::vector<std::shared_ptr<arrow::Table>> tables;
+    for (int f = 0, files = 1 + any.Pick(3); f < files; ++f) {
+      const int rows = any.Chance(15) ? 0 : any.Pick(200);
+      std::vector<std::string> json;
+      for (const auto& field : made.file_fields()) json.push_back(any.Column(*field, rows));
+      const std::string bytes =
+          WriteParquet(*MakeTable(file_schema, json), 1 + any.Pick(150), any.Properties());
+      Put("in" + std::to_string(inputs_++) + ".parquet", bytes);
+      InputFile& file = request_.inputs.back();
+      file.deleted = AnyDeleted(any, rows);
+      file.records = rows;
+      file.first_row_id = any.Pick(1'000'000);
+      file.data_sequence_number = any.Pick(100);
+      tables.push_back(
+          Expected(table->schema, *file_schema, *ReadParquet(bytes), file, table->row_lineage));
+    }
+    const auto report = RunShaped(any);
+    if (report) Compare(*report, tables);
+  });
+  EXPECT_TRUE(ok);
+}
+
+}  // namespace
+}  // namespace lithify::rewrite
