@@ -14,6 +14,14 @@ void AddGc(CLI::App& app, Command& chosen);
 void AddAudit(CLI::App& app, Command& chosen);
 void AddConfig(CLI::App& app, Command& chosen);
 
+// Procedures on Iceberg tables.
+void AddRewriteDataFiles(CLI::App& app, Command& chosen);
+void AddTableHealth(CLI::App& app, Command& chosen);
+void AddExpireSnapshots(CLI::App& app, Command& chosen);
+void AddRemoveOrphanFiles(CLI::App& app, Command& chosen);
+void AddRewriteManifests(CLI::App& app, Command& chosen);
+void AddRollbackToSnapshot(CLI::App& app, Command& chosen);
+
 }  // namespace lithify::cli
 
 #endif  // LITHIFY_APPS_LITHIFY_COMMANDS_H_

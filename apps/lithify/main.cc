@@ -15,6 +15,8 @@ constexpr const char* kExamples = R"(Examples:
   lithify status /data/lake --tenant acme     files, sizes and backlog of one tenant
   lithify files /data/lake/data/tenant_id=acme/year=2026/month=11/day=29/hour=16
   lithify verify /data/lake                   re-read everything that is live, and prove it
+  lithify table-health lake.sales.orders --catalog-uri sqlite:///lake/catalog.db
+  lithify rewrite-data-files lake.sales.orders --catalog-uri sqlite:///lake/catalog.db --dry-run
 
 Exit codes: 0 done or nothing to do, 1 something failed, 2 wrong usage or configuration,
 3 verification found a mismatch, 4 the tree cannot be read, 130 stopped by a signal.
@@ -35,6 +37,12 @@ int Main(int argc, char** argv) {
   AddGc(app, chosen);
   AddAudit(app, chosen);
   AddConfig(app, chosen);
+  AddRewriteDataFiles(app, chosen);
+  AddTableHealth(app, chosen);
+  AddExpireSnapshots(app, chosen);
+  AddRemoveOrphanFiles(app, chosen);
+  AddRewriteManifests(app, chosen);
+  AddRollbackToSnapshot(app, chosen);
   if (argc == 1) {
     std::fputs(app.help().c_str(), stderr);
     return kUsage;

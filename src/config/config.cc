@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "config/catalogs.h"
 #include "config/fields.h"
 #include "config/sources.h"
 #include "table/hive_layout.h"
@@ -164,6 +165,7 @@ Result<HiveConfig> LoadHiveConfig(
   HiveConfig config;
   ApplyPreset({&file.values, &variables, &given}, config);
   ApplySeries(file.series, config, problems);
+  config.catalogs = ReadCatalogs(file.catalogs, problems);
   // R044: flags above the environment above the file above the defaults.
   ApplyAll(file.values, config, problems);
   ApplyAll(variables, config, problems);

@@ -13,10 +13,24 @@
 
 #include "base/hive.h"
 #include "base/result.h"
+#include "base/secret.h"
 #include "plan/hive_plan.h"
 #include "rewrite/group_runner.h"
 
 namespace lithify::config {
+
+// One [catalogs.NAME]: an Iceberg catalog that tables are named by ("NAME.sales.orders").
+struct CatalogConfig {
+  std::string name;
+  std::string uri;        // "sqlite:///lake/catalog.db", "https://host/api/catalog".
+  std::string warehouse;  // REST: which of the server's warehouses.
+  Secret token;           // REST: a bearer token; or:
+  std::string client_id;  // REST: OAuth2 client credentials.
+  Secret client_secret;
+  std::string oauth2_server_uri;  // Token endpoint. Empty: <uri>/v1/oauth/tokens.
+  std::string scope;
+  std::vector<std::pair<std::string, std::string>> headers;  // REST: on every request.
+};
 
 struct HiveConfig {
   std::string preset = "ourios";     // "ourios" or "none" (then [[series]] is required).
@@ -32,6 +46,7 @@ struct HiveConfig {
   int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
   bool low_priority = true;               // nice, and idle I/O class where allowed.
   std::string audit_log_path;             // Empty: <root>/_lithify/audit.jsonl.
+  std::vector<CatalogConfig> catalogs;    // In the order of the file.
 };
 
 // One override from the command line: dotted key and text value ("compaction.min_files", "8").

@@ -43,6 +43,25 @@ std::string DumpSeries(const SeriesLayout& layout) {
   return out;
 }
 
+// Secrets are shown as "***".
+std::string DumpCatalog(const CatalogConfig& catalog) {
+  std::string out = "\n[catalogs." + TomlText(catalog.name) + "]\n";
+  const auto line = [&](std::string_view key, std::string_view value) {
+    if (!value.empty()) out.append(key).append(" = ").append(TomlText(value)).append("\n");
+  };
+  line("uri", catalog.uri);
+  line("warehouse", catalog.warehouse);
+  line("token", catalog.token.empty() ? "" : "***");
+  line("client_id", catalog.client_id);
+  line("client_secret", catalog.client_secret.empty() ? "" : "***");
+  line("oauth2_server_uri", catalog.oauth2_server_uri);
+  line("scope", catalog.scope);
+  std::vector<std::string> headers;
+  for (const auto& [name, value] : catalog.headers) headers.push_back(name + ": ***");
+  if (!headers.empty()) out += "headers = " + TomlList(headers) + "\n";
+  return out;
+}
+
 }  // namespace
 
 std::string DumpHiveConfig(const HiveConfig& config) {
@@ -58,6 +77,7 @@ std::string DumpHiveConfig(const HiveConfig& config) {
     out.append(field.key.substr(dot + 1)).append(" = ").append(field.dump(config)).append("\n");
   }
   for (const SeriesLayout& layout : config.series) out += DumpSeries(layout);
+  for (const CatalogConfig& catalog : config.catalogs) out += DumpCatalog(catalog);
   return out;
 }
 

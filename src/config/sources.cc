@@ -75,6 +75,8 @@ class FileReader {
       const std::string section = ToText(key.str());
       if (section == "series") {
         ReadAllSeries(node, content);
+      } else if (section == "catalogs" && node.is_table()) {
+        ReadCatalogs(*node.as_table(), content);
       } else if (const toml::table* table = node.as_table();
                  table != nullptr && KnownSection(section)) {
         ReadSection(section, *table, content);
@@ -97,6 +99,7 @@ class FileReader {
       if (std::ranges::find(sections, section) == sections.end()) sections.push_back(section);
     }
     sections.push_back("series");
+    sections.push_back("catalogs");
     return sections;
   }
 
@@ -142,6 +145,26 @@ class FileReader {
         }
       }
       content.series.push_back(std::move(series));
+    }
+  }
+
+  void ReadCatalogs(const toml::table& table, FileContent& content) {
+    for (const auto& [key, node] : table) {
+      const std::string name = ToText(key.str());
+      const toml::table* catalog = node.as_table();
+      if (catalog == nullptr) {
+        AddProblem(problems_, At(node), "catalogs." + name,
+                   "must be a table: [catalogs." + name + "]");
+        continue;
+      }
+      CatalogTable out{.name = name, .values = {}, .source = At(node)};
+      for (const auto& [field, value] : *catalog) {
+        const std::string member = ToText(field.str());
+        if (auto raw = ReadNode(value, "catalogs." + name + "." + member)) {
+          out.values.push_back({.key = member, .raw = std::move(*raw), .source = At(value)});
+        }
+      }
+      content.catalogs.push_back(std::move(out));
     }
   }
 

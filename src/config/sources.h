@@ -25,9 +25,17 @@ struct SeriesTable {
   std::string source;
 };
 
+// One [catalogs.NAME], with the keys as written.
+struct CatalogTable {
+  std::string name;
+  std::vector<Assignment> values;  // Keys without the "catalogs.NAME." prefix.
+  std::string source;
+};
+
 struct FileContent {
   std::vector<Assignment> values;
   std::vector<SeriesTable> series;
+  std::vector<CatalogTable> catalogs;
 };
 
 // Reads the file; what is wrong is added to `problems`, one line each.

@@ -12,9 +12,10 @@ endforeach()
 add_library(lithify_sdk STATIC ${_objects})
 set_target_properties(lithify_sdk PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME lithify
   EXPORT_NAME compactor)
-# Our own warnings and paths stay ours: only what a consumer must link is exported.
+# Our own warnings and paths stay ours: only what a consumer must link is exported. What the public
+# header can reach needs no catalog, so neither curl nor SQLite.
 target_link_libraries(lithify_sdk INTERFACE Arrow::parquet Arrow::arrow OpenSSL::Crypto
-  Threads::Threads)
+  roaring Threads::Threads)
 target_include_directories(lithify_sdk INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
 target_compile_features(lithify_sdk INTERFACE cxx_std_20)
 

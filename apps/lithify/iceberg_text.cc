@@ -1,0 +1,275 @@
+#include "iceberg_text.h"
+
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+#include "text_table.h"
+
+namespace lithify::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kFilesShown = 20;
+
+std::string_view StatusName(job::RewriteStatus status) {
+  switch (status) {
+    case job::RewriteStatus::kCommitted: return "committed";
+    case job::RewriteStatus::kPartial: return "partial";
+    case job::RewriteStatus::kSkipped: return "skipped";
+    case job::RewriteStatus::kPlanned: return "planned";
+    case job::RewriteStatus::kFailed: return "failed";
+  }
+  return "failed";
+}
+
+std::string_view StateName(plan::PartitionState state) {
+  switch (state) {
+    case plan::PartitionState::kCandidate: return "candidate";
+    case plan::PartitionState::kTooFewFiles: return "too few files";
+    case plan::PartitionState::kNothingToGain: return "nothing to gain";
+    case plan::PartitionState::kUnsupported: return "unsupported";
+    case plan::PartitionState::kFiltered: return "filtered";
+    case plan::PartitionState::kSkipped: return "skipped";
+  }
+  return "skipped";
+}
+
+std::string OneDecimal(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f", value);
+  return text;
+}
+
+std::string TwoDecimals(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
+}
+
+Json PlanJson(const job::RewriteResult& result) {
+  Json groups = Json::array();
+  for (const plan::FileGroup& group : result.plan.groups) {
+    Json files = Json::array();
+    for (const int32_t index : group.data_files) {
+      files.push_back(result.live.data_files[static_cast<size_t>(index)].path);
+    }
+    groups.push_back(
+        {{"partition", result.partition_names.at(static_cast<size_t>(group.partition))},
+         {"files", std::move(files)},
+         {"bytes", group.bytes},
+         {"records", group.records},
+         {"live_records", group.live_records},
+         {"outputs", group.outputs},
+         {"reason", group.reason}});
+  }
+  Json partitions = Json::array();
+  for (const plan::PartitionVerdict& verdict : result.plan.partitions) {
+    partitions.push_back(
+        {{"partition", result.partition_names.at(static_cast<size_t>(verdict.partition))},
+         {"state", StateName(verdict.state)},
+         {"files", verdict.files},
+         {"bytes", verdict.bytes},
+         {"reason", verdict.reason}});
+  }
+  return {{"groups", std::move(groups)}, {"partitions", std::move(partitions)}};
+}
+
+std::string DryRunText(const job::RewriteResult& result, bool colour) {
+  TextTable table({{"partition"},
+                   {"verdict"},
+                   {"files", Align::kRight},
+                   {"size", Align::kRight},
+                   {"outputs", Align::kRight},
+                   {"reason"}});
+  std::map<int32_t, int> outputs;
+  for (const plan::FileGroup& group : result.plan.groups) outputs[group.partition] += group.outputs;
+  int64_t bytes = 0;
+  int64_t files = 0;
+  for (const plan::FileGroup& group : result.plan.groups) {
+    bytes += group.bytes;
+    files += static_cast<int64_t>(group.data_files.size());
+  }
+  for (const plan::PartitionVerdict& verdict : result.plan.partitions) {
+    const bool candidate = verdict.state == plan::PartitionState::kCandidate;
+    const auto found = outputs.find(verdict.partition);
+    table.AddRow({{Printable(result.partition_names.at(static_cast<size_t>(verdict.partition)))},
+                  {std::string(StateName(verdict.state)), candidate ? Tone::kGood : Tone::kDim},
+                  {FormatCount(verdict.files)},
+                  {FormatBytes(verdict.bytes)},
+                  {found == outputs.end() ? "" : FormatCount(found->second)},
+                  {Printable(verdict.reason)}});
+  }
+  return table.Render(colour) + "\nwould rewrite " + FormatCount(files) + " files, " +
+         FormatBytes(bytes) + ", in " +
+         FormatCount(static_cast<int64_t>(result.plan.groups.size())) + " groups\n";
+}
+
+}  // namespace
+
+Json RewriteJson(const job::RewriteResult& result) {
+  Json out = {{"procedure", result.procedure},
+              {"table", result.table},
+              {"status", StatusName(result.status)},
+              {"reason", result.reason},
+              {"files_rewritten", result.files_rewritten},
+              {"files_added", result.files_added},
+              {"delete_files_removed", result.delete_files_removed},
+              {"bytes_in", result.bytes_in},
+              {"bytes_out", result.bytes_out},
+              {"rows_in", result.rows_in},
+              {"rows_out", result.rows_out},
+              {"rows_removed", result.rows_removed},
+              {"groups", result.groups},
+              {"snapshot_id", result.snapshot_id ? Json(*result.snapshot_id) : Json()},
+              {"job_id", result.job_id},
+              {"distributed", result.distributed},
+              {"attempts", result.attempts},
+              {"tiers", result.tiers},
+              {"notes", result.notes}};
+  if (result.status == job::RewriteStatus::kPlanned) out["plan"] = PlanJson(result);
+  return out;
+}
+
+std::string RewriteText(const job::RewriteResult& result, bool colour) {
+  std::string out;
+  if (result.status == job::RewriteStatus::kPlanned) {
+    out = DryRunText(result, colour);
+  } else if (result.status == job::RewriteStatus::kSkipped) {
+    out = "skipped: " + Printable(result.reason) + "\n";
+  } else {
+    const bool whole = result.status == job::RewriteStatus::kCommitted;
+    out = Paint(whole ? "committed" : "partial", whole ? Tone::kGood : Tone::kWarn, colour) + "  " +
+          FormatCount(result.files_rewritten) + " -> " + FormatCount(result.files_added) +
+          " files, " + FormatBytes(result.bytes_in) + " -> " + FormatBytes(result.bytes_out) +
+          ", " + FormatCount(result.rows_out) + " rows";
+    if (result.rows_removed > 0) {
+      out += ", " + FormatCount(result.rows_removed) + " deleted rows left out";
+    }
+    if (result.delete_files_removed > 0) {
+      out += ", " + FormatCount(result.delete_files_removed) + " delete files dropped";
+    }
+    if (result.snapshot_id) out += "\nsnapshot " + std::to_string(*result.snapshot_id);
+    out += "\n";
+    if (!whole) out += "  " + Printable(result.reason) + "\n";
+  }
+  for (const std::string& note : result.notes) out += "  note: " + Printable(note) + "\n";
+  return out;
+}
+
+Json HealthJson(const job::HealthResult& result) {
+  const plan::TableHealth& health = result.health;
+  return {{"table", result.table},
+          {"small_files", health.small_files},
+          {"avg_file_mb", health.avg_file_mb},
+          {"delete_ratio", health.delete_ratio},
+          {"eligible_groups", health.eligible_groups},
+          {"opted_in", health.opted_in},
+          {"live_data_files", health.live_data_files},
+          {"avg_file_bytes", health.avg_file_bytes},
+          {"p50_file_bytes", health.p50_file_bytes},
+          {"total_bytes", health.total_bytes},
+          {"total_records", health.total_records},
+          {"delete_files", health.delete_files},
+          {"delete_heavy_files", health.delete_heavy_files},
+          {"dangling_delete_files", health.dangling_delete_files},
+          {"est_rewrite_bytes", health.est_rewrite_bytes},
+          {"last_compaction_snapshot_ms",
+           health.last_compaction_snapshot_ms ? Json(*health.last_compaction_snapshot_ms) : Json()},
+          {"snapshot_id", result.snapshot_id != 0 ? Json(result.snapshot_id) : Json()}};
+}
+
+std::string HealthText(const job::HealthResult& result, bool colour) {
+  const plan::TableHealth& health = result.health;
+  TextTable table({{"table"},
+                   {"small_files", Align::kRight},
+                   {"avg_file_mb", Align::kRight},
+                   {"delete_ratio", Align::kRight},
+                   {"eligible_groups", Align::kRight},
+                   {"opted_in"}});
+  table.AddRow({{Printable(result.table)},
+                {std::to_string(health.small_files)},
+                {OneDecimal(health.avg_file_mb)},
+                {TwoDecimals(health.delete_ratio)},
+                {std::to_string(health.eligible_groups),
+                 health.eligible_groups > 0 ? Tone::kWarn : Tone::kGood},
+                {health.opted_in ? "true" : "false"}});
+  std::string out = table.Render(colour);
+  out += "\nlive data files    " + FormatCount(health.live_data_files) + ", " +
+         FormatBytes(health.total_bytes) + ", " + FormatCount(health.total_records) + " records";
+  out += "\nfile size          " + FormatBytes(health.avg_file_bytes) + " on average, " +
+         FormatBytes(health.p50_file_bytes) + " median";
+  out += "\ndelete files       " + FormatCount(health.delete_files) + ", " +
+         FormatCount(health.dangling_delete_files) + " of them apply to nothing";
+  out += "\ndelete-heavy files " + FormatCount(health.delete_heavy_files);
+  out += "\na rewrite reads    " + FormatBytes(health.est_rewrite_bytes);
+  out += "\nlast compaction    ";
+  if (health.last_compaction_snapshot_ms) {
+    const Time at{std::chrono::milliseconds(*health.last_compaction_snapshot_ms)};
+    out += FormatTime(at).substr(0, 19) + "Z";
+  } else {
+    out += "-";
+  }
+  return out + "\n";
+}
+
+Json RemovedJson(const job::RemovedFiles& removed) {
+  Json failed = Json::array();
+  for (const Error& error : removed.failed) failed.push_back(error.ToString());
+  Json out = {{"procedure", removed.procedure},
+              {"table", removed.table},
+              {"status", removed.status},
+              {"dry_run", removed.dry_run},
+              {"job_id", removed.job_id}};
+  if (removed.procedure == "expire_snapshots") {
+    out["snapshots_removed"] = removed.snapshots_removed;
+    out["refs_removed"] = removed.refs_removed;
+    out["files_by_kind"] = removed.by_kind;
+  } else {
+    out["listed"] = removed.orphans.listed;
+    out["referenced"] = removed.orphans.referenced;
+    out["young"] = removed.orphans.young;
+    out["unknown_age"] = removed.orphans.unknown_age;
+    out["over_limit"] = removed.orphans.over_limit;
+    out["bytes"] = removed.bytes;
+  }
+  out["files_removed"] = removed.files.size();
+  out["files"] = removed.files;
+  out["failed"] = std::move(failed);
+  out["notes"] = removed.notes;
+  return out;
+}
+
+std::string RemovedText(const job::RemovedFiles& removed, bool colour) {
+  std::string out;
+  const std::string verb = removed.dry_run ? "would remove " : "removed ";
+  const auto files = static_cast<int64_t>(removed.files.size());
+  if (removed.procedure == "expire_snapshots") {
+    out = verb + FormatCount(removed.snapshots_removed) + " snapshots";
+    if (!removed.refs_removed.empty()) {
+      out += ", " + FormatCount(static_cast<int64_t>(removed.refs_removed.size())) + " refs";
+    }
+    out += " and " + FormatCount(files) + " files\n";
+    for (const auto& [kind, count] : removed.by_kind) {
+      out += "  " + kind + ": " + FormatCount(count) + "\n";
+    }
+  } else {
+    out = verb + FormatCount(files) + " of " + FormatCount(removed.orphans.listed) + " files, " +
+          FormatBytes(removed.bytes) + "\n";
+    out += "  kept: " + FormatCount(removed.orphans.referenced) + " in use, " +
+           FormatCount(removed.orphans.young) + " too young, " +
+           FormatCount(removed.orphans.unknown_age) + " of unknown age\n";
+  }
+  if (removed.dry_run) {
+    for (size_t i = 0; i < removed.files.size() && i < kFilesShown; ++i) {
+      out += "  " + Paint(Printable(removed.files[i]), Tone::kDim, colour) + "\n";
+    }
+    if (removed.files.size() > kFilesShown) out += "  … (--json lists all)\n";
+  }
+  for (const std::string& note : removed.notes) out += "  note: " + Printable(note) + "\n";
+  return out;
+}
+
+}  // namespace lithify::cli

@@ -1,0 +1,144 @@
+// Changes that make no new snapshot: expiry and rollback.
+#include "commit/iceberg_commit.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "commit/iceberg_publish.h"
+#include "commit/iceberg_validation.h"
+
+namespace lithify::commit {
+namespace {
+
+constexpr int kAttempts = 4;
+
+// What a look at the table says of a change that makes no snapshot.
+enum class Shown { kDone, kNotDone, kOverrun };
+
+struct PlainChange {
+  const catalog::TableIdent& ident;
+  std::vector<table::TableRequirement> requirements;
+  std::vector<table::TableUpdate> updates;
+  std::function<Shown(const catalog::LoadedTable&)> look;
+};
+
+// Commits; after a lost reply looks whether it was applied, and sends the same change again if not:
+// its requirements make it harmless to land twice.
+Result<catalog::LoadedTable> CommitPlain(const IcebergCommitServices& services,
+                                         const PlainChange& change) {
+  std::optional<Error> lost;
+  for (int attempt = 1;; ++attempt) {
+    auto done = services.catalog.CommitTable(change.ident, change.requirements, change.updates);
+    if (done) return done;
+    const Code code = done.error().code;
+    if (!IsKnownFailure(code)) lost = done.error();
+    if (!lost && (code != Code::kTransient || attempt == kAttempts)) return done;
+    Pause(services, attempt - 1);
+    if (!lost) continue;
+    auto now = LoadPatiently(services, change.ident);
+    const auto fail_unknown = [&](const std::string& why) {
+      return Fail(Code::kUnknownOutcome,
+                  "a change may or may not be applied: " + lost->ToString() + "; " + why,
+                  change.ident.ToString(), "look at the table before anything else");
+    };
+    if (!now) return fail_unknown("looking again failed: " + now.error().ToString());
+    const Shown shown = change.look(*now);
+    if (shown == Shown::kDone) return now;
+    if (shown == Shown::kOverrun) {
+      return Fail(Code::kConflict, "somebody else changed the table first", change.ident.ToString(),
+                  "load the table and plan again");
+    }
+    if (attempt == kAttempts) return fail_unknown("it is not there yet");
+  }
+}
+
+std::unexpected<Error> MovedOn(const catalog::TableIdent& ident, const std::string& what) {
+  return Fail(Code::kConflict, what, ident.ToString(), "load the table and plan again");
+}
+
+Status CheckExpiry(const IcebergCommitter::Expiry& request, const iceberg::TableMetadata& table) {
+  const std::set<int64_t> going(request.snapshot_ids.begin(), request.snapshot_ids.end());
+  const std::set<std::string> refs(request.refs.begin(), request.refs.end());
+  if (going.empty() && refs.empty()) return Fail(Code::kInternal, "an expiry of nothing");
+  if (refs.contains("main")) return Fail(Code::kInvalid, "the main branch does not expire");
+  for (const std::string& ref : refs) {
+    if (!table.refs.contains(ref)) return Fail(Code::kInvalid, "there is no ref " + ref);
+  }
+  for (const int64_t id : going) {
+    if (table.FindSnapshot(id) != nullptr) continue;
+    return Fail(Code::kInvalid, "there is no snapshot " + std::to_string(id));
+  }
+  // Removing a snapshot drops the refs to it: the last look at what they keep (I14, I15).
+  for (const auto& [name, ref] : table.refs) {
+    if (refs.contains(name) || !going.contains(ref.snapshot_id)) continue;
+    return Fail(Code::kInvalid, "snapshot " + std::to_string(ref.snapshot_id) + " is the head of " +
+                                    name + " and stays");
+  }
+  if (table.current_snapshot_id && going.contains(*table.current_snapshot_id)) {
+    return Fail(Code::kInvalid, "the current snapshot does not expire");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<catalog::LoadedTable> IcebergCommitter::CommitExpiry(const Expiry& request) {
+  LITHIFY_TRY_ASSIGN(const catalog::LoadedTable loaded, LoadPatiently(services_, request.ident));
+  const iceberg::TableMetadata& table = loaded.metadata;
+  if (loaded.metadata_location != request.metadata_location) {
+    return MovedOn(request.ident, "the table changed after the expiry was planned");
+  }
+  LITHIFY_TRY(CheckExpiry(request, table));
+  std::vector<table::TableRequirement> requirements = {table::AssertTableUuid{table.table_uuid}};
+  for (const auto& [name, ref] : table.refs) {
+    requirements.emplace_back(table::AssertRefSnapshotId{name, ref.snapshot_id});
+  }
+  std::vector<table::TableUpdate> updates;
+  for (const std::string& ref : request.refs) updates.emplace_back(table::RemoveSnapshotRef{ref});
+  if (!request.snapshot_ids.empty()) {
+    updates.emplace_back(table::RemoveSnapshots{request.snapshot_ids});
+  }
+  const auto look = [&](const catalog::LoadedTable& now) {
+    const auto there = [&](int64_t id) { return now.metadata.FindSnapshot(id) != nullptr; };
+    const auto named = [&](const std::string& ref) { return now.metadata.refs.contains(ref); };
+    if (std::ranges::none_of(request.snapshot_ids, there) &&
+        std::ranges::none_of(request.refs, named)) {
+      return Shown::kDone;
+    }
+    return now.metadata_location == loaded.metadata_location ? Shown::kNotDone : Shown::kOverrun;
+  };
+  return CommitPlain(services_, PlainChange{request.ident, requirements, updates, look});
+}
+
+Result<catalog::LoadedTable> IcebergCommitter::Rollback(const catalog::TableIdent& ident,
+                                                        const std::string& branch,
+                                                        int64_t snapshot_id) {
+  LITHIFY_TRY_ASSIGN(catalog::LoadedTable loaded, LoadPatiently(services_, ident));
+  const iceberg::TableMetadata& table = loaded.metadata;
+  LITHIFY_TRY_ASSIGN(const iceberg::Snapshot* head, BranchHead(table, branch));
+  if (!SnapshotsAfter(table, *head, snapshot_id)) {
+    return Fail(Code::kInvalid,
+                "snapshot " + std::to_string(snapshot_id) + " is no ancestor of snapshot " +
+                    std::to_string(head->snapshot_id) + ", the head of " + branch,
+                ident.ToString(), "roll back to one of its ancestors");
+  }
+  if (head->snapshot_id == snapshot_id) return loaded;
+  iceberg::SnapshotRef ref;
+  if (const auto at = table.refs.find(branch); at != table.refs.end()) ref = at->second;
+  ref.snapshot_id = snapshot_id;
+  const int64_t old_head = head->snapshot_id;
+  const auto look = [&](const catalog::LoadedTable& now) {
+    const iceberg::Snapshot* at = now.metadata.RefSnapshot(branch);
+    if (at != nullptr && at->snapshot_id == snapshot_id) return Shown::kDone;
+    return at != nullptr && at->snapshot_id == old_head ? Shown::kNotDone : Shown::kOverrun;
+  };
+  return CommitPlain(services_, PlainChange{ident,
+                                            {table::AssertTableUuid{table.table_uuid},
+                                             table::AssertRefSnapshotId{branch, old_head}},
+                                            {table::SetSnapshotRef{branch, ref}},
+                                            look});
+}
+
+}  // namespace lithify::commit

@@ -1,0 +1,157 @@
+// The only code that changes an Iceberg table: one snapshot of operation `replace` for a rewrite
+// (R108-R115), the expiry of snapshots, rewritten manifests, a rollback. Every call makes new
+// metadata files and then one commit through the catalog.
+//
+// Errors: kConflict somebody changed what the plan was made on: nothing was changed and this
+// attempt's metadata files are removed; load and plan again. kUnknownOutcome it may be applied, or
+// is, but could not be confirmed: nothing is removed, and outputs must stay (I8, R302). kCorrupt a
+// conservation check failed: nothing was committed. kDenied the catalog says no. kInternal the
+// request is wrong. All codes but kUnknownOutcome mean that nothing of ours is in the table.
+// Thread-safe.
+#ifndef LITHIFY_COMMIT_ICEBERG_COMMIT_H_
+#define LITHIFY_COMMIT_ICEBERG_COMMIT_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/iceberg.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "catalog/catalog.h"
+#include "storage/locations.h"
+
+namespace lithify::commit {
+
+struct IcebergCommitServices {
+  catalog::Catalog& catalog;
+  storage::Locations& locations;
+  const Clock& clock;
+  Random& random;
+  // Waits before a retry or another look. Unset: the thread sleeps.
+  std::function<void(Duration)> sleep = {};
+};
+
+// A live delete file or deletion vector, named so that one vector of a shared Puffin is meant.
+struct DeleteRef {
+  std::string path;
+  std::optional<int64_t> content_offset;  // Deletion vectors.
+  // Every data file that a position delete file names, where it references no single one and the
+  // caller has read it. Without them such a file goes only if no live data file of its partition
+  // is within the bounds of its paths (R102).
+  std::vector<std::string> paths = {};
+  auto operator<=>(const DeleteRef&) const = default;
+};
+
+struct RewriteCommit {
+  catalog::TableIdent ident;
+  std::string branch = "main";
+  std::string job_id;                   // UUIDv7; in the summary, and how we know our own commit.
+  std::string trigger = "manual";       // manual | scheduled.
+  std::string principal;                // Empty: not stamped.
+  int64_t planned_snapshot_id = 0;      // The plan was made on this snapshot of the branch.
+  int64_t planned_sequence_number = 0;  // Data sequence number of the outputs (v2, v3).
+  int schema_id = 0;                    // Written with this schema; a change since is a conflict.
+
+  struct Input {
+    std::string path;  // As in the metadata.
+    int64_t records = 0;
+    int64_t rows_deleted = 0;  // That this job left out.
+    // Where it is, if known for all inputs: manifests that cannot hold one are not read.
+    std::optional<iceberg::PartitionKey> partition = {};
+  };
+  std::vector<Input> inputs;
+  std::vector<iceberg::DataFile> outputs;  // Complete, with spec_id and partition.
+  // Covered: they apply to no live row any more. Those that something in the newest state still
+  // needs stay, and those that are gone already are no error.
+  std::vector<DeleteRef> removed_deletes;
+  int commit_attempts = 4;  // Against harmless concurrent commits.
+
+  // As planned; a change since is a conflict (R304). Unset: not checked.
+  std::string table_uuid;
+  std::optional<int> default_spec_id = {};
+};
+
+struct CommittedSnapshot {
+  int64_t snapshot_id = 0;  // 0: there was nothing to change any more, so nothing was committed.
+  int64_t sequence_number = 0;
+  int attempts = 1;
+  int64_t manifests_kept = 0;
+  int64_t manifests_written = 0;
+  int64_t delete_files_removed = 0;
+  // An earlier attempt of this job had landed although its reply was lost.
+  bool found_after_unknown = false;
+};
+
+class IcebergCommitter {
+ public:
+  explicit IcebergCommitter(IcebergCommitServices services) : services_(services) {}
+
+  // Checks, on the newest metadata and anew in each attempt:
+  // - conservation: rows of outputs == records of inputs - rows deleted (T33);
+  // - the planned snapshot is an ancestor of the branch's head (I9: kConflict if it is gone), and
+  //   the planned sequence number is its own;
+  // - every input is live in the head (I5) as it was in the planned snapshot;
+  // - the deletes that can reach an input are those of the planned snapshot: none was added that
+  //   references it, or no single file and its partition and path bounds include it (I4, I11,
+  //   T14), and none was removed or replaced, unless by this job;
+  // - schema, default spec and uuid are as planned (R304);
+  // - outputs lie under the table's data location, are not in the table, exist, have the stated
+  //   size.
+  // New equality deletes are no conflict: outputs keep the planned data sequence number (I1, R110).
+  // Deletes are kept unless they are in `removed_deletes` and nothing needs them (I6). All new
+  // metadata is read back before the commit: it must hold every entry of the head but what is
+  // removed here, so every delete that applies to a live file stays live (I1).
+  // A request that is in the table already, by job, inputs and outputs, is a success.
+  Result<CommittedSnapshot> CommitRewrite(const RewriteCommit& request, const CancelFlag& cancel);
+
+  struct Expiry {
+    catalog::TableIdent ident;
+    std::string metadata_location;  // The plan was made on exactly this metadata.
+    std::vector<int64_t> snapshot_ids;
+    std::vector<std::string> refs;
+  };
+  // kConflict if the table moved on: plan again. Deletes no file.
+  Result<catalog::LoadedTable> CommitExpiry(const Expiry& request);
+
+  struct ManifestRewrite {
+    catalog::TableIdent ident;
+    std::string branch = "main";
+    std::string job_id;
+    std::string trigger = "manual";
+    std::string principal;
+    int64_t target_size_bytes = int64_t{8} << 20;
+    std::optional<int> spec_id;  // Only manifests of this spec. Unset: all.
+  };
+  struct ManifestRewriteResult {
+    std::optional<int64_t> snapshot_id;  // Unset: nothing to gain.
+    int64_t rewritten = 0;
+    int64_t added = 0;
+  };
+  // Merges small manifests of one spec and content, sorted by partition; entries keep their
+  // numbers (I10); nothing to gain is no commit.
+  Result<ManifestRewriteResult> RewriteManifests(const ManifestRewrite& request,
+                                                 const CancelFlag& cancel);
+
+  // Points the branch at an ancestor of its head. kInvalid if it is none.
+  Result<catalog::LoadedTable> Rollback(const catalog::TableIdent& ident, const std::string& branch,
+                                        int64_t snapshot_id);
+
+ private:
+  IcebergCommitServices services_;
+};
+
+// All manifests of a snapshot, from its list, or from the v1 list of manifest locations.
+Result<std::vector<iceberg::ManifestFile>> SnapshotManifests(storage::Locations& locations,
+                                                             const iceberg::TableMetadata& table,
+                                                             const iceberg::Snapshot& snapshot);
+// A whole metadata file, as bytes.
+Result<std::string> ReadMetadataFile(storage::Locations& locations, const std::string& location);
+
+}  // namespace lithify::commit
+
+#endif  // LITHIFY_COMMIT_ICEBERG_COMMIT_H_

@@ -1,0 +1,248 @@
+#include "commit/iceberg_publish.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+#include "commit/iceberg_guard.h"
+
+namespace lithify::commit {
+namespace {
+
+constexpr int kLooks = 6;
+
+// Of a snapshot that an earlier attempt or call made, as its summary tells.
+CommittedSnapshot FromSummary(const iceberg::Snapshot& snapshot) {
+  const auto number = [&](const char* key) {
+    const auto at = snapshot.summary.find(key);
+    int64_t value = 0;
+    if (at != snapshot.summary.end()) {
+      std::from_chars(at->second.data(), at->second.data() + at->second.size(), value);
+    }
+    return value;
+  };
+  CommittedSnapshot committed;
+  committed.snapshot_id = snapshot.snapshot_id;
+  committed.sequence_number = snapshot.sequence_number;
+  committed.manifests_kept = number("manifests-kept");
+  committed.manifests_written = number("manifests-created");
+  committed.delete_files_removed = number("removed-delete-files");
+  return committed;
+}
+
+}  // namespace
+
+bool IsKnownFailure(Code code) {
+  return code == Code::kConflict || code == Code::kTransient || code == Code::kDenied ||
+         code == Code::kInvalid || code == Code::kNotFound || code == Code::kUnsupported;
+}
+
+void Pause(const IcebergCommitServices& services, int tries) {
+  const Duration wait = std::min<Duration>(
+      std::chrono::milliseconds(50) * (1 << std::min(tries, 7)), std::chrono::seconds(5));
+  if (services.sleep) return services.sleep(wait);
+  SystemClock().Sleep(wait);
+}
+
+Result<catalog::LoadedTable> LoadPatiently(const IcebergCommitServices& services,
+                                           const catalog::TableIdent& ident) {
+  for (int tries = 0;; ++tries) {
+    auto loaded = services.catalog.LoadTable(ident);
+    if (loaded || loaded.error().code != Code::kTransient || tries + 1 == kLooks) return loaded;
+    Pause(services, tries);
+  }
+}
+
+std::vector<table::TableRequirement> BranchRequirements(const iceberg::TableMetadata& table,
+                                                        const std::string& branch) {
+  const iceberg::Snapshot* head = table.RefSnapshot(branch);
+  std::optional<int64_t> head_id;
+  if (head != nullptr) head_id = head->snapshot_id;
+  return {table::AssertTableUuid{table.table_uuid}, table::AssertRefSnapshotId{branch, head_id},
+          table::AssertCurrentSchemaId{table.current_schema_id},
+          table::AssertDefaultSpecId{table.default_spec_id},
+          table::AssertDefaultSortOrderId{table.default_sort_order_id}};
+}
+
+Result<const iceberg::Snapshot*> BranchHead(const iceberg::TableMetadata& table,
+                                            const std::string& branch) {
+  const auto ref = table.refs.find(branch);
+  if (ref != table.refs.end() && !ref->second.is_branch) {
+    return Fail(Code::kInvalid, "a tag cannot be changed", "ref " + branch, "name a branch");
+  }
+  const iceberg::Snapshot* head = table.RefSnapshot(branch);
+  if (head == nullptr) {
+    return Fail(Code::kConflict, "the branch has no snapshot any more", "ref " + branch,
+                "load the table and plan again");
+  }
+  return head;
+}
+
+Result<CommittedSnapshot> SnapshotPublisher::Run(const Prepare& prepare, const CancelFlag& cancel) {
+  for (attempt_ = 1;; ++attempt_) {
+    LITHIFY_TRY_ASSIGN(const catalog::LoadedTable loaded, Look());
+    if constexpr (guard::kIcebergUnknownOutcome) {
+      if (const iceberg::Snapshot* own = FindMarked(loaded.metadata, mark_)) {
+        CommittedSnapshot committed = FromSummary(*own);
+        committed.attempts = std::max(attempt_ - 1, 1);
+        committed.found_after_unknown = true;
+        return committed;
+      }
+    }
+    LITHIFY_TRY(SettleLost(loaded.metadata));
+    // A catalog finds a snapshot wrong whose sequence number or row ids somebody took on another
+    // branch meanwhile; on an unchanged table it is wrong in itself.
+    const bool refused = last_error_.code == Code::kInvalid && attempt_ > 1;
+    const bool moved_on = loaded.metadata_location != base_location_;
+    for (MetadataFiles& files : conflicted_) files.Remove();
+    conflicted_.clear();
+    if (refused && !moved_on) return FailKnown(last_error_);
+    if (attempt_ > attempts_) return Exhausted();
+    base_location_ = loaded.metadata_location;
+    LITHIFY_TRY_ASSIGN(const auto done, Attempt(loaded, prepare, cancel));
+    if (done) return *done;
+    Pause(services_, attempt_ - 1);
+  }
+}
+
+// The newest state. While an attempt's outcome is open, every error is worth another look.
+Result<catalog::LoadedTable> SnapshotPublisher::Look() {
+  Result<catalog::LoadedTable> loaded = LoadPatiently(services_, ident_);
+  for (int tries = 1; !loaded && !lost_.empty() && tries < kLooks; ++tries) {
+    Pause(services_, tries);
+    loaded = services_.catalog.LoadTable(ident_);
+  }
+  if (!loaded) return FailKnown(std::move(loaded.error()));
+  return loaded;
+}
+
+// Not found: whether the lost attempts are dead, may still land, or cannot be told.
+Status SnapshotPublisher::SettleLost(const iceberg::TableMetadata& table) {
+  std::vector<Lost> open;
+  bool unknown = false;
+  for (Lost& lost : lost_) {
+    const Fate fate = FateOf(lost.attempt, table, branch_);
+    unknown |= fate == Fate::kUnknown;
+    if (fate == Fate::kDead) {
+      lost.files.Remove();
+    } else {
+      open.push_back(std::move(lost));
+    }
+  }
+  lost_ = std::move(open);
+  if (!unknown) return {};
+  return FailKnown(Error{Code::kConflict,
+                         "the table moved on, and the snapshots in between are gone",
+                         ident_.ToString(),
+                         {}});
+}
+
+// An error after which nothing of ours is in the table, unless an earlier attempt may still land.
+std::unexpected<Error> SnapshotPublisher::FailKnown(Error error) const {
+  if (lost_.empty()) return Fail(std::move(error));
+  return Fail(Code::kUnknownOutcome,
+              "a commit may or may not be applied: " + last_error_.ToString() +
+                  "; what was tried next: " + error.ToString(),
+              ident_.ToString(),
+              "look for job " + mark_.job_id + " in the snapshots before anything else");
+}
+
+std::unexpected<Error> SnapshotPublisher::Exhausted() const {
+  Error error = last_error_;
+  if (error.code == Code::kConflict) {
+    error.message = "lost " + std::to_string(attempts_) +
+                    " attempts against concurrent writers, the last: " + error.message;
+    error.hint = "load the table and plan again";
+  }
+  return FailKnown(std::move(error));
+}
+
+Result<std::optional<CommittedSnapshot>> SnapshotPublisher::Attempt(
+    const catalog::LoadedTable& loaded, const Prepare& prepare, const CancelFlag& cancel) {
+  MetadataFiles files(services_.locations, loaded.metadata, services_.clock, services_.random);
+  const auto prepared = [&]() -> Result<std::optional<Proposal>> {
+    LITHIFY_TRY(cancel.Check());
+    LITHIFY_TRY_ASSIGN(auto proposal, prepare(loaded, files, attempt_));
+    LITHIFY_TRY(cancel.Check());
+    return proposal;
+  }();
+  if (!prepared) {
+    files.Remove();
+    return FailKnown(prepared.error());
+  }
+  if (!*prepared) {
+    files.Remove();
+    return std::optional(CommittedSnapshot{.attempts = attempt_});
+  }
+  return Send(loaded, **prepared, std::move(files));
+}
+
+Result<std::optional<CommittedSnapshot>> SnapshotPublisher::Send(const catalog::LoadedTable& loaded,
+                                                                 const Proposal& proposal,
+                                                                 MetadataFiles files) {
+  const iceberg::TableMetadata& table = loaded.metadata;
+  iceberg::SnapshotRef ref;
+  if (const auto at = table.refs.find(branch_); at != table.refs.end()) ref = at->second;
+  ref.snapshot_id = proposal.snapshot.snapshot_id;
+  const auto requirements = BranchRequirements(table, branch_);
+  const std::vector<table::TableUpdate> updates = {table::AddSnapshot{proposal.snapshot},
+                                                   table::SetSnapshotRef{branch_, ref}};
+  auto now = services_.catalog.CommitTable(ident_, requirements, updates);
+  if (now && now->metadata.FindSnapshot(proposal.snapshot.snapshot_id) != nullptr) {
+    LITHIFY_TRY_ASSIGN(CommittedSnapshot committed, Confirm(*now, proposal));
+    return std::optional(committed);
+  }
+  last_error_ = now ? Error{Code::kUnknownOutcome,
+                            "the catalog's answer does not show the new snapshot",
+                            ident_.ToString(),
+                            {}}
+                    : std::move(now.error());
+  const Code code = last_error_.code;
+  if (IsKnownFailure(code) || !guard::kIcebergUnknownOutcome) {
+    // A refusal may be the answer to a request that was sent twice: the next look tells.
+    conflicted_.push_back(std::move(files));
+    if (code == Code::kConflict || code == Code::kTransient || code == Code::kInvalid ||
+        code == Code::kUnknownOutcome) {
+      return std::nullopt;
+    }
+    for (MetadataFiles& refused : conflicted_) refused.Remove();
+    return FailKnown(last_error_);
+  }
+  lost_.push_back(Lost{LostAttempt{proposal.snapshot.parent_snapshot_id.value_or(0),
+                                   proposal.snapshot.sequence_number},
+                       std::move(files)});
+  return std::nullopt;
+}
+
+// It is committed: whatever is found wrong now, nothing may be cleaned up.
+Result<CommittedSnapshot> SnapshotPublisher::Confirm(const catalog::LoadedTable& now,
+                                                     const Proposal& proposal) {
+  const iceberg::Snapshot& snapshot = proposal.snapshot;
+  const auto wrong = [&](const std::string& what) {
+    return Fail(Code::kUnknownOutcome,
+                "snapshot " + std::to_string(snapshot.snapshot_id) + " is committed, but " + what,
+                ident_.ToString(), "keep all files; look at the table before anything else");
+  };
+  const iceberg::Snapshot* found = now.metadata.FindSnapshot(snapshot.snapshot_id);
+  if (found->manifest_list != snapshot.manifest_list ||
+      found->sequence_number != snapshot.sequence_number) {
+    return wrong("the catalog shows it with another manifest list or sequence number");
+  }
+  const auto manifests = SnapshotManifests(services_.locations, now.metadata, *found);
+  if (!manifests) return wrong("it cannot be read: " + manifests.error().ToString());
+  const auto listed = static_cast<int64_t>(manifests->size());
+  if (listed != proposal.manifests_kept + proposal.manifests_written) {
+    return wrong("its list has " + std::to_string(listed) + " manifests");
+  }
+  CommittedSnapshot committed;
+  committed.snapshot_id = snapshot.snapshot_id;
+  committed.sequence_number = snapshot.sequence_number;
+  committed.attempts = attempt_;
+  committed.manifests_kept = proposal.manifests_kept;
+  committed.manifests_written = proposal.manifests_written;
+  committed.delete_files_removed = proposal.delete_files_removed;
+  return committed;
+}
+
+}  // namespace lithify::commit

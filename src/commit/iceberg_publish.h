@@ -1,0 +1,97 @@
+// From a proposed change to a certain outcome: the optimistic loop around Catalog::CommitTable.
+//
+// A reply that is lost is resolved by looking for our own snapshot before anything else; metadata
+// files are removed only once no commit can refer to them (I8, R115, R302).
+#ifndef LITHIFY_COMMIT_ICEBERG_PUBLISH_H_
+#define LITHIFY_COMMIT_ICEBERG_PUBLISH_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/iceberg.h"
+#include "base/result.h"
+#include "catalog/catalog.h"
+#include "commit/iceberg_commit.h"
+#include "commit/iceberg_manifests.h"
+#include "commit/iceberg_validation.h"
+
+namespace lithify::commit {
+
+// Whether CommitTable's error means, by its contract, that nothing has happened. All others count
+// as an unknown outcome.
+bool IsKnownFailure(Code code);
+
+// Waits 50 ms before the second try, twice as long before each further one, 5 s at most (R118).
+void Pause(const IcebergCommitServices& services, int tries);
+
+// Loads the table; tries again, a bounded number of times, where that may help.
+Result<catalog::LoadedTable> LoadPatiently(const IcebergCommitServices& services,
+                                           const catalog::TableIdent& ident);
+
+struct Proposal {
+  iceberg::Snapshot snapshot;
+  int64_t manifests_kept = 0;
+  int64_t manifests_written = 0;
+  int64_t delete_files_removed = 0;
+};
+
+class SnapshotPublisher {
+ public:
+  // Validates on this state of the table and writes the new metadata; nullopt: nothing to change.
+  // The branch's head is not null.
+  using Prepare = std::function<Result<std::optional<Proposal>>(const catalog::LoadedTable& loaded,
+                                                                MetadataFiles& files, int attempt)>;
+
+  SnapshotPublisher(IcebergCommitServices& services, catalog::TableIdent ident, std::string branch,
+                    CommitMark mark, int attempts)
+      : services_(services),
+        ident_(std::move(ident)),
+        branch_(std::move(branch)),
+        mark_(std::move(mark)),
+        attempts_(attempts) {}
+
+  Result<CommittedSnapshot> Run(const Prepare& prepare, const CancelFlag& cancel);
+
+ private:
+  Result<std::optional<CommittedSnapshot>> Attempt(const catalog::LoadedTable& loaded,
+                                                   const Prepare& prepare,
+                                                   const CancelFlag& cancel);
+  Result<std::optional<CommittedSnapshot>> Send(const catalog::LoadedTable& loaded,
+                                                const Proposal& proposal, MetadataFiles files);
+  Result<CommittedSnapshot> Confirm(const catalog::LoadedTable& now, const Proposal& proposal);
+  Result<catalog::LoadedTable> Look();
+  Status SettleLost(const iceberg::TableMetadata& table);
+  std::unexpected<Error> FailKnown(Error error) const;
+  std::unexpected<Error> Exhausted() const;
+
+  IcebergCommitServices& services_;
+  catalog::TableIdent ident_;
+  std::string branch_;
+  CommitMark mark_;
+  int attempts_;
+  int attempt_ = 0;
+
+  struct Lost {
+    LostAttempt attempt;
+    MetadataFiles files;
+  };
+  std::vector<Lost> lost_;                 // Outcome not known.
+  std::vector<MetadataFiles> conflicted_;  // Refused; removed once a look has confirmed it.
+  std::string base_location_;              // Of the metadata that the last attempt was made on.
+  Error last_error_;
+};
+
+// The requirements of every change of a branch (R115).
+std::vector<table::TableRequirement> BranchRequirements(const iceberg::TableMetadata& table,
+                                                        const std::string& branch);
+// The branch's head; kConflict if the branch is gone, kInvalid if it is a tag.
+Result<const iceberg::Snapshot*> BranchHead(const iceberg::TableMetadata& table,
+                                            const std::string& branch);
+
+}  // namespace lithify::commit
+
+#endif  // LITHIFY_COMMIT_ICEBERG_PUBLISH_H_

@@ -1,0 +1,167 @@
+#include "embed/iceberg_session.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "catalog/rest_catalog.h"
+#include "catalog/sqlite_catalog.h"
+#include "rewrite/parquet_runner.h"
+
+namespace lithify::embed {
+namespace {
+
+constexpr std::string_view kSqlite = "sqlite://";
+
+// "sqlite:///lake/c.db" is the absolute path, as in SQLAlchemy's URLs with four slashes, too:
+// "sqlite:////lake/c.db". A relative path is refused, since it would change with the directory.
+Result<std::string> SqlitePath(const std::string& uri) {
+  std::string path = uri.substr(kSqlite.size());
+  if (!path.starts_with('/')) {
+    return Fail(Code::kInvalid, "the path of a SQLite catalog must be absolute", uri,
+                "write it like sqlite:///lake/catalog.db");
+  }
+  while (path.starts_with("//")) path.erase(0, 1);
+  return path;
+}
+
+bool IsHttp(std::string_view uri) {
+  return uri.starts_with("http://") || uri.starts_with("https://");
+}
+
+// One log per REST catalog and user, under the user's state directory.
+std::string StatePath(std::string_view uri) {
+  std::string host(uri.substr(uri.find("://") + 3));
+  host = host.substr(0, host.find_first_of("/?#"));
+  std::ranges::replace(host, ':', '_');
+  const char* state = std::getenv("XDG_STATE_HOME");  // NOLINT(concurrency-mt-unsafe)
+  const char* home = std::getenv("HOME");             // NOLINT(concurrency-mt-unsafe)
+  std::string base = state != nullptr && *state == '/' ? std::string(state)
+                     : home != nullptr                 ? std::string(home) + "/.local/state"
+                                                       : std::string("/var/tmp");
+  return base + "/lithify/" + host + ".audit.jsonl";
+}
+
+}  // namespace
+
+Result<TableName> ParseTableName(std::string_view text) {
+  LITHIFY_TRY_ASSIGN(auto parsed, catalog::ParseTableIdent(text));
+  // The first part is the catalog; a table without a namespace is in "default" (R064).
+  std::vector<std::string> parts = std::move(parsed.namespace_parts);
+  const bool bare = text.find('.') == std::string_view::npos;
+  if (bare) {
+    return Fail(Code::kInvalid, "a table is named by its catalog first", std::string(text),
+                "write it like lake.sales.orders");
+  }
+  TableName name{.catalog = parts.front(), .ident = {}};
+  parts.erase(parts.begin());
+  if (parts.empty()) parts.emplace_back("default");
+  name.ident.namespace_parts = std::move(parts);
+  name.ident.name = std::move(parsed.name);
+  return name;
+}
+
+Result<config::CatalogConfig> ChooseCatalog(const config::HiveConfig& config,
+                                            const std::string& name, const std::string& uri,
+                                            const std::string& warehouse) {
+  config::CatalogConfig chosen;
+  chosen.name = name;
+  const auto found = std::ranges::find(config.catalogs, name, &config::CatalogConfig::name);
+  if (found != config.catalogs.end()) chosen = *found;
+  if (!uri.empty()) chosen.uri = uri;
+  if (!warehouse.empty()) chosen.warehouse = warehouse;
+  if (!chosen.uri.empty()) return chosen;
+  std::string known;
+  for (const config::CatalogConfig& catalog : config.catalogs) {
+    known += (known.empty() ? "" : ", ") + catalog.name;
+  }
+  return Fail(
+      Code::kInvalid,
+      "no catalog \"" + name + "\" is configured" + (known.empty() ? "" : "; there are: " + known),
+      {},
+      "give --catalog-uri sqlite:///path/to/catalog.db or https://host/…, or a "
+      "[catalogs." +
+          name + "] section in the configuration file");
+}
+
+Status IcebergSession::OpenSqlite(const config::CatalogConfig& catalog) {
+  LITHIFY_TRY_ASSIGN(const std::string path, SqlitePath(catalog.uri));
+  const auto open = [&](std::string name) {
+    return catalog::OpenSqliteCatalog({.path = path, .catalog_name = std::move(name)}, *locations_,
+                                      clock_, random_);
+  };
+  // The name that a person gives the catalog need not be the one in the file, if there is one only.
+  auto opened = open(catalog.name);
+  if (!opened && opened.error().code == Code::kNotFound) opened = open({});
+  LITHIFY_TRY_ASSIGN(catalog_, std::move(opened));
+  if (audit_path_.empty()) audit_path_ = path + ".audit.jsonl";
+  return {};
+}
+
+Status IcebergSession::OpenRest(const config::CatalogConfig& catalog) {
+  LITHIFY_TRY_ASSIGN(http_, net::OpenHttpClient({}));
+  if (!catalog.token.empty()) {
+    tokens_ = std::make_unique<net::StaticToken>(catalog.token);
+  } else if (!catalog.client_id.empty()) {
+    std::string endpoint = catalog.oauth2_server_uri;
+    if (endpoint.empty()) {
+      endpoint = catalog.uri + (catalog.uri.ends_with('/') ? "" : "/") + "v1/oauth/tokens";
+    }
+    net::ClientCredentials credentials;
+    credentials.token_endpoint = std::move(endpoint);
+    credentials.client_id = catalog.client_id;
+    credentials.client_secret = catalog.client_secret;
+    credentials.scope = catalog.scope;
+    // The catalog's own endpoint takes form fields; an identity provider takes either.
+    credentials.authentication = net::ClientCredentials::Authentication::kForm;
+    tokens_ = net::MakeClientCredentialsSource(std::move(credentials), *http_, clock_);
+  }
+  catalog::RestOptions options;
+  options.uri = catalog.uri;
+  options.warehouse = catalog.warehouse;
+  options.headers = catalog.headers;
+  LITHIFY_TRY_ASSIGN(catalog_, catalog::OpenRestCatalog(std::move(options), *http_, tokens_.get(),
+                                                        clock_, random_));
+  if (audit_path_.empty()) audit_path_ = StatePath(catalog.uri);
+  return {};
+}
+
+Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveConfig& config,
+                                                             config::CatalogConfig catalog) {
+  std::unique_ptr<IcebergSession> session(new IcebergSession(config));
+  session->audit_path_ = config.audit_log_path;
+  session->locations_ = storage::MakeLocalLocations();
+  if (catalog.uri.starts_with(kSqlite)) {
+    LITHIFY_TRY(session->OpenSqlite(catalog));
+  } else if (IsHttp(catalog.uri)) {
+    LITHIFY_TRY(session->OpenRest(catalog));
+  } else {
+    return Fail(Code::kInvalid, "a catalog's URI begins with sqlite://, http:// or https://",
+                catalog.uri);
+  }
+  session->audit_ = observe::OpenFileAuditLog(session->audit_path_);
+  return session;
+}
+
+job::IcebergJob IcebergSession::MakeJob(observe::Progress& progress, const std::string& principal) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  job::IcebergSettings settings;
+  settings.principal = principal;
+  settings.verify = config_.verify;
+  settings.threads = config_.jobs > 0 ? config_.jobs : cores;
+  settings.memory_bytes = config_.memory_bytes;
+  return job::IcebergJob({.catalog = *catalog_,
+                          .locations = *locations_,
+                          .make_runner =
+                              [memory = config_.memory_bytes](storage::Store& store) {
+                                return rewrite::MakeParquetRunner(store, memory);
+                              },
+                          .clock = clock_,
+                          .random = random_,
+                          .audit = *audit_,
+                          .progress = progress},
+                         std::move(settings));
+}
+
+}  // namespace lithify::embed

@@ -1,0 +1,73 @@
+// An Iceberg catalog opened for work: catalog client, locations, runner, audit log, put together
+// from a configuration or from flags.
+#ifndef LITHIFY_EMBED_ICEBERG_SESSION_H_
+#define LITHIFY_EMBED_ICEBERG_SESSION_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "catalog/catalog.h"
+#include "config/config.h"
+#include "job/iceberg_job.h"
+#include "net/http.h"
+#include "net/token.h"
+#include "observe/audit_log.h"
+#include "observe/progress.h"
+#include "storage/locations.h"
+
+namespace lithify::embed {
+
+// A table as a person names it: "lake.sales.orders" is table orders of namespace sales of catalog
+// lake. kInvalid for less than a catalog and a table.
+struct TableName {
+  std::string catalog;
+  catalog::TableIdent ident;
+};
+Result<TableName> ParseTableName(std::string_view text);
+
+// Thread-safe, but for the jobs it makes.
+class IcebergSession {
+ public:
+  // `config` gives the limits and the audit log; `catalog` what to open: sqlite:///path/to.db,
+  // http:// or https://. kInvalid for other schemes; what opening it gives otherwise.
+  static Result<std::unique_ptr<IcebergSession>> Open(const config::HiveConfig& config,
+                                                      config::CatalogConfig catalog);
+
+  // Borrows this session and `progress`.
+  job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal);
+
+  catalog::Catalog& catalog() { return *catalog_; }
+  Clock& clock() { return clock_; }
+  observe::AuditLog& audit() { return *audit_; }
+  const std::string& audit_path() const { return audit_path_; }
+
+ private:
+  explicit IcebergSession(const config::HiveConfig& config) : config_(config) {}
+  Status OpenRest(const config::CatalogConfig& catalog);
+  Status OpenSqlite(const config::CatalogConfig& catalog);
+
+  const config::HiveConfig config_;
+  SystemClock clock_;
+  SystemRandom random_;
+  std::unique_ptr<storage::Locations> locations_;
+  std::unique_ptr<net::HttpClient> http_;
+  std::unique_ptr<net::TokenSource> tokens_;
+  std::unique_ptr<catalog::Catalog> catalog_;
+  std::unique_ptr<observe::AuditLog> audit_;
+  std::string audit_path_;
+};
+
+// The catalog called `name` in the configuration, with the flags above it; a catalog that is not
+// there is made of the flags alone. kInvalid, naming the catalogs there are, without a URI.
+Result<config::CatalogConfig> ChooseCatalog(const config::HiveConfig& config,
+                                            const std::string& name, const std::string& uri,
+                                            const std::string& warehouse);
+
+}  // namespace lithify::embed
+
+#endif  // LITHIFY_EMBED_ICEBERG_SESSION_H_

@@ -1,0 +1,181 @@
+#include "job/iceberg_files.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "commit/iceberg_commit.h"
+#include "job/iceberg_guard.h"
+#include "job/iceberg_load.h"
+#include "table/iceberg_manifest.h"
+
+namespace lithify::job {
+namespace {
+
+constexpr size_t kRemovalsPerLook = 1000;
+constexpr int kLooks = 3;
+
+FileKind KindOf(iceberg::FileContent content) {
+  switch (content) {
+    case iceberg::FileContent::kData: return FileKind::kData;
+    case iceberg::FileContent::kPositionDeletes: return FileKind::kPositionDeletes;
+    case iceberg::FileContent::kEqualityDeletes: return FileKind::kEqualityDeletes;
+  }
+  return FileKind::kOther;
+}
+
+// Content first, then what names it: a run that is cut off leaves nothing that names lost files
+// and cannot be found again.
+int Rank(FileKind kind) {
+  switch (kind) {
+    case FileKind::kManifest: return 1;
+    case FileKind::kManifestList: return 2;
+    case FileKind::kMetadata: return 3;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+std::string_view FileKindName(FileKind kind) {
+  switch (kind) {
+    case FileKind::kData: return "data";
+    case FileKind::kPositionDeletes: return "position_deletes";
+    case FileKind::kEqualityDeletes: return "equality_deletes";
+    case FileKind::kManifest: return "manifest";
+    case FileKind::kManifestList: return "manifest_list";
+    case FileKind::kStatistics: return "statistics";
+    case FileKind::kMetadata: return "metadata";
+    case FileKind::kOther: return "other";
+  }
+  return "other";
+}
+
+Status ReachWalk::One(const std::string& location, FileKind kind, const Visit& visit) {
+  LITHIFY_TRY_ASSIGN(const std::string canonical, locations_.Canonical(location));
+  visit(canonical, kind);
+  return {};
+}
+
+Status ReachWalk::Manifest(const iceberg::TableMetadata& table,
+                           const iceberg::ManifestFile& manifest, const Visit& visit) {
+  LITHIFY_TRY(cancel_.Check());
+  LITHIFY_TRY(One(manifest.manifest_path, FileKind::kManifest, visit));
+  if (seen_.contains(manifest.manifest_path)) return {};
+  LITHIFY_TRY_ASSIGN(const std::string bytes,
+                     commit::ReadMetadataFile(locations_, manifest.manifest_path));
+  const table::ManifestReadOptions read{.metrics = false, .live_only = false, .bounds_of = {}};
+  LITHIFY_TRY(table::ReadManifest(
+      bytes, manifest, table, read, [&](iceberg::ManifestEntry&& entry) -> Status {
+        return One(entry.file.file_path, KindOf(entry.file.content), visit);
+      }));
+  // Only now: what could not be read whole has to be read by who tries again.
+  seen_.insert(manifest.manifest_path);
+  return {};
+}
+
+Status ReachWalk::Snapshot(const iceberg::TableMetadata& table, const iceberg::Snapshot& snapshot,
+                           const Visit& visit) {
+  if (!snapshot.manifest_list.empty()) {
+    LITHIFY_TRY(One(snapshot.manifest_list, FileKind::kManifestList, visit));
+    if (seen_.contains(snapshot.manifest_list)) return {};
+  }
+  LITHIFY_TRY_ASSIGN(const auto manifests, commit::SnapshotManifests(locations_, table, snapshot));
+  for (const iceberg::ManifestFile& manifest : manifests) {
+    LITHIFY_TRY(Manifest(table, manifest, visit));
+  }
+  if (!snapshot.manifest_list.empty()) seen_.insert(snapshot.manifest_list);
+  return {};
+}
+
+Status ReachWalk::Table(const iceberg::TableMetadata& table, const std::string& metadata_location,
+                        const Visit& visit) {
+  LITHIFY_TRY(One(metadata_location, FileKind::kMetadata, visit));
+  for (const auto& entry : table.metadata_log) {
+    LITHIFY_TRY(One(entry.metadata_file, FileKind::kMetadata, visit));
+  }
+  for (const auto* statistics : {&table.statistics, &table.partition_statistics}) {
+    for (const iceberg::StatisticsFile& file : *statistics) {
+      LITHIFY_TRY(One(file.path, FileKind::kStatistics, visit));
+    }
+  }
+  for (const iceberg::Snapshot& snapshot : table.snapshots) {
+    LITHIFY_TRY(Snapshot(table, snapshot, visit));
+  }
+  return {};
+}
+
+Status RemoveUnreached(const IcebergServices& services, const catalog::TableIdent& ident,
+                       ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
+                       RemovedFiles& report) {
+  std::string looked_at;
+  const auto look = [&]() -> Status {
+    if constexpr (!guard::kIcebergLook) return {};
+    for (int tries = 1;; ++tries) {
+      LITHIFY_TRY_ASSIGN(const auto table, services.catalog.LoadTable(ident));
+      if (table.metadata_location == looked_at) return {};
+      Status walked = walk.Table(table.metadata, table.metadata_location,
+                                 [&](const std::string& path, FileKind) { doomed.erase(path); });
+      if (walked) {
+        looked_at = table.metadata_location;
+        return {};
+      }
+      // Somebody else expired a snapshot meanwhile: the newest state counts.
+      Error error = IfMovedOn(services, table, std::move(walked.error()));
+      if (error.code != Code::kConflict || tries == kLooks) return Fail(std::move(error));
+    }
+  };
+  LITHIFY_TRY(look());
+  std::vector<std::pair<std::string, FileKind>> order(doomed.begin(), doomed.end());
+  std::ranges::sort(order, [](const auto& a, const auto& b) {
+    return std::pair(Rank(a.second), std::string_view(a.first)) <
+           std::pair(Rank(b.second), std::string_view(b.first));
+  });
+  services.progress.AddTotal(0, static_cast<int64_t>(order.size()));
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i % kRemovalsPerLook == 0 && i > 0) LITHIFY_TRY(look());
+    LITHIFY_TRY(cancel.Check());
+    const auto& [location, kind] = order[i];
+    if (!doomed.contains(location)) continue;
+    auto place = services.locations.Resolve(location);
+    Status removed =
+        place ? place->store->Remove(place->key) : Status(Fail(std::move(place.error())));
+    services.progress.AddItem();
+    if (!removed && removed.error().code != Code::kNotFound) {
+      report.failed.push_back(std::move(removed.error()).In(location));
+      continue;
+    }
+    report.files.push_back(location);
+    ++report.by_kind[std::string(FileKindName(kind))];
+  }
+  return {};
+}
+
+Status ListBelow(storage::Locations& locations, const std::string& location,
+                 const CancelFlag& cancel, Listing& listing) {
+  // The store's keys are made into locations again below the canonical form of the start.
+  LITHIFY_TRY_ASSIGN(const std::string base, locations.Canonical(location));
+  LITHIFY_TRY_ASSIGN(const auto place, locations.Resolve(location));
+  const std::string root = place.key + "/";
+  std::vector<std::string> pending = {root};
+  while (!pending.empty()) {
+    LITHIFY_TRY(cancel.Check());
+    const std::string prefix = std::move(pending.back());
+    pending.pop_back();
+    LITHIFY_TRY_ASSIGN(auto objects, place.store->List(prefix));
+    for (storage::ObjectInfo& object : objects) {
+      if (object.key.ends_with('/')) {
+        pending.push_back(std::move(object.key));
+      } else if (!object.regular) {
+        ++listing.irregular;
+      } else {
+        listing.files.push_back({.location = base + "/" + object.key.substr(root.size()),
+                                 .size = object.size,
+                                 .modified = object.modified});
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace lithify::job

@@ -1,0 +1,84 @@
+// Which files a table's metadata reaches, and the removal of those it does not. Private to this
+// module.
+//
+// Every removal is justified by metadata that was read just before it: the table is loaded again
+// for each batch, and what it reaches by then is left alone (R184).
+#ifndef LITHIFY_JOB_ICEBERG_FILES_H_
+#define LITHIFY_JOB_ICEBERG_FILES_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/iceberg.h"
+#include "base/result.h"
+#include "job/iceberg_job.h"
+#include "storage/locations.h"
+
+namespace lithify::job {
+
+enum class FileKind {
+  kData,
+  kPositionDeletes,
+  kEqualityDeletes,
+  kManifest,
+  kManifestList,
+  kStatistics,
+  kMetadata,
+  kOther,
+};
+std::string_view FileKindName(FileKind kind);
+
+// Visits what a table reaches, each manifest once however often it is asked for newer metadata.
+class ReachWalk {
+ public:
+  // `visit` gets each location, canonical; the same one may come several times.
+  using Visit = std::function<void(const std::string& canonical, FileKind kind)>;
+  ReachWalk(storage::Locations& locations, const CancelFlag& cancel)
+      : locations_(locations), cancel_(cancel) {}
+
+  // Manifest lists, manifests, all files that their entries name, statistics, metadata files and
+  // the metadata log. kInvalid or kUnsupported, with the location, if one cannot be made canonical:
+  // nothing may be called unreachable then (I17).
+  Status Table(const iceberg::TableMetadata& table, const std::string& metadata_location,
+               const Visit& visit);
+  // The manifest list, manifests and files of one snapshot.
+  Status Snapshot(const iceberg::TableMetadata& table, const iceberg::Snapshot& snapshot,
+                  const Visit& visit);
+
+ private:
+  Status Manifest(const iceberg::TableMetadata& table, const iceberg::ManifestFile& manifest,
+                  const Visit& visit);
+  Status One(const std::string& location, FileKind kind, const Visit& visit);
+
+  storage::Locations& locations_;
+  const CancelFlag& cancel_;
+  std::unordered_set<std::string> seen_;  // Manifests and lists.
+};
+
+// Canonical location -> kind, of files that are to go.
+using Doomed = std::unordered_map<std::string, FileKind>;
+
+// Removes `doomed` in batches; before each, the table is loaded again and everything that it
+// reaches is taken out of `doomed`. Stops at the first error of that kind. Files that cannot be
+// removed are in `report.failed`; those that are gone already count as removed.
+Status RemoveUnreached(const IcebergServices& services, const catalog::TableIdent& ident,
+                       ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
+                       RemovedFiles& report);
+
+// Everything below a location, recursively. Links and special files are left out and counted.
+struct Listing {
+  std::vector<plan::ListedFile> files;
+  int64_t irregular = 0;
+};
+Status ListBelow(storage::Locations& locations, const std::string& location,
+                 const CancelFlag& cancel, Listing& listing);
+
+}  // namespace lithify::job
+
+#endif  // LITHIFY_JOB_ICEBERG_FILES_H_

@@ -1,0 +1,161 @@
+// The procedures on Iceberg tables: rewrite_data_files, table_health, expire_snapshots,
+// remove_orphan_files, rewrite_manifests, rollback_to_snapshot. The command line, the server and
+// the scheduler call the same functions with a Catalog that they opened themselves: no credential
+// passes here.
+//
+// Every call that changes something writes an intent to the audit log first and the outcome in
+// every branch (R056, R178).
+//
+// Thread safety: an IcebergJob may run one call at a time.
+#ifndef LITHIFY_JOB_ICEBERG_JOB_H_
+#define LITHIFY_JOB_ICEBERG_JOB_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/iceberg.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "catalog/catalog.h"
+#include "observe/audit_log.h"
+#include "observe/progress.h"
+#include "plan/iceberg_plan.h"
+#include "plan/iceberg_retention.h"
+#include "rewrite/group_runner.h"
+#include "storage/locations.h"
+
+namespace lithify::job {
+
+struct IcebergServices {
+  catalog::Catalog& catalog;
+  storage::Locations& locations;
+  // A runner for the store that a table's files are in.
+  std::function<std::unique_ptr<rewrite::GroupRunner>(storage::Store&)> make_runner;
+  Clock& clock;
+  Random& random;
+  observe::AuditLog& audit;
+  observe::Progress& progress;
+};
+
+struct IcebergSettings {
+  std::string trigger = "manual";  // manual | scheduled
+  std::string principal;           // For the audit log and the snapshot summary.
+  rewrite::Verify verify = rewrite::Verify::kSample;
+  int threads = 1;
+  int64_t memory_bytes = int64_t{1} << 30;
+};
+
+struct RewriteRequest {
+  catalog::TableIdent ident;
+  std::string branch = "main";
+  plan::RewriteOptions options;
+  std::string where;  // File filter (I3), "" none: see table/iceberg_filter.h.
+  bool partial_progress = false;
+  int partial_progress_max_commits = 10;
+  int max_attempts = 4;  // Whole re-plans after a conflict (R118).
+  bool remove_dangling_deletes = false;
+  std::optional<int> output_spec_id;
+  bool dry_run = false;
+};
+
+enum class RewriteStatus { kCommitted, kPartial, kSkipped, kPlanned, kFailed };
+
+// One row, always, also for a skip (R068).
+struct RewriteResult {
+  std::string procedure = "rewrite_data_files";
+  std::string table;
+  RewriteStatus status = RewriteStatus::kSkipped;
+  std::string reason;
+  int64_t files_rewritten = 0;
+  int64_t files_added = 0;
+  int64_t delete_files_removed = 0;
+  int64_t bytes_in = 0;
+  int64_t bytes_out = 0;
+  int64_t rows_in = 0;
+  int64_t rows_out = 0;
+  int64_t rows_removed = 0;
+  int64_t groups = 0;
+  std::optional<int64_t> snapshot_id;
+  std::string job_id;
+  bool distributed = false;
+  int attempts = 0;
+
+  plan::RewritePlan plan;                    // Of the last attempt.
+  iceberg::LiveSet live;                     // What the plan's indices point into.
+  std::vector<std::string> partition_names;  // Of LiveSet::partitions: "day=2026-11-29".
+  std::map<std::string, int64_t> tiers;
+  std::vector<std::string> notes;
+};
+
+struct HealthResult {
+  std::string table;
+  plan::TableHealth health;
+  int64_t snapshot_id = 0;  // 0: the table has none.
+  Duration took = Duration::zero();
+};
+
+struct RemovedFiles {
+  std::string procedure;
+  std::string table;
+  std::string status;
+  bool dry_run = false;
+  std::string job_id;
+  int64_t snapshots_removed = 0;  // expire_snapshots.
+  std::vector<std::string> refs_removed;
+  std::vector<std::string> files;          // Removed; dry run: would be removed.
+  std::map<std::string, int64_t> by_kind;  // data, position_deletes, equality_deletes, manifest, …
+  int64_t bytes = 0;
+  std::vector<Error> failed;  // Files that could not be removed (I21).
+  std::vector<std::string> notes;
+  plan::OrphanPlan orphans;  // remove_orphan_files.
+};
+
+struct ManifestsResult {
+  std::string table;
+  std::string job_id;
+  std::optional<int64_t> snapshot_id;
+  int64_t rewritten = 0;
+  int64_t added = 0;
+};
+
+class IcebergJob {
+ public:
+  IcebergJob(IcebergServices services, IcebergSettings settings)
+      : services_(std::move(services)), settings_(std::move(settings)) {}
+
+  Result<RewriteResult> RewriteDataFiles(const RewriteRequest& request, const CancelFlag& cancel);
+  Result<HealthResult> GetTableHealth(const catalog::TableIdent& ident,
+                                      const plan::RewriteOptions& options);
+  Result<RemovedFiles> ExpireSnapshots(const catalog::TableIdent& ident,
+                                       const plan::ExpireOptions& options, bool dry_run,
+                                       const CancelFlag& cancel);
+  Result<RemovedFiles> RemoveOrphanFiles(const catalog::TableIdent& ident,
+                                         const plan::OrphanOptions& options, bool dry_run,
+                                         const CancelFlag& cancel);
+  Result<ManifestsResult> RewriteManifests(const catalog::TableIdent& ident,
+                                           const CancelFlag& cancel);
+  // Of branch main. Returns the snapshot that was current before.
+  Result<int64_t> RollbackToSnapshot(const catalog::TableIdent& ident, int64_t snapshot_id);
+
+ private:
+  IcebergServices services_;
+  IcebergSettings settings_;
+};
+
+// --- parts that tests and the server use -------------------------------------------------------
+
+// All live files of a snapshot, from its manifests only (R082).
+Result<iceberg::LiveSet> LoadLiveSet(storage::Locations& locations,
+                                     const iceberg::TableMetadata& table,
+                                     const iceberg::Snapshot& snapshot, const std::string& where);
+
+}  // namespace lithify::job
+
+#endif  // LITHIFY_JOB_ICEBERG_JOB_H_

@@ -1,0 +1,202 @@
+// remove_orphan_files: files under a table's locations that no metadata of it reaches, old enough
+// that no writer can be about to commit them.
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+#include <utility>
+
+#include "base/text.h"
+#include "commit/iceberg_commit.h"
+#include "job/iceberg_files.h"
+#include "job/iceberg_job.h"
+#include "job/iceberg_load.h"
+#include "table/iceberg_metadata.h"
+
+namespace lithify::job {
+namespace {
+
+using Phase = observe::AuditEvent::Phase;
+
+bool IsMetadataJson(std::string_view location) {
+  return location.ends_with(".metadata.json") || location.ends_with(".metadata.json.gz");
+}
+
+// True if `inner` is `outer` or lies below it.
+bool Within(std::string_view inner, std::string_view outer) {
+  return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '/');
+}
+
+class Orphans {
+ public:
+  Orphans(const IcebergServices& services, const IcebergSettings& settings,
+          const catalog::TableIdent& ident, const CancelFlag& cancel)
+      : services_(services),
+        settings_(settings),
+        ident_(ident),
+        cancel_(cancel),
+        walk_(services.locations, cancel) {
+    report_.procedure = "remove_orphan_files";
+    report_.table = ident.ToString();
+    report_.job_id = MakeUuidV7(services.clock, services.random);
+  }
+
+  Result<RemovedFiles> Run(const plan::OrphanOptions& options, bool dry_run) {
+    report_.dry_run = dry_run;
+    LITHIFY_TRY_ASSIGN(table_, services_.catalog.LoadTable(ident_));
+    LITHIFY_TRY(plan::CheckGcAllowed(table_.metadata));
+    LITHIFY_TRY(ListAll());
+    LITHIFY_TRY(CheckNeighbours());
+    LITHIFY_TRY(Reach(table_));
+    LITHIFY_TRY(CheckForeignMetadata());
+    // What was committed while we listed (R184).
+    LITHIFY_TRY_ASSIGN(const auto newer, services_.catalog.LoadTable(ident_));
+    LITHIFY_TRY(Reach(newer));
+    LITHIFY_TRY_ASSIGN(report_.orphans, plan::PlanOrphans(listing_.files, referenced_, options,
+                                                          services_.clock.Now()));
+    Doomed doomed;
+    for (const plan::ListedFile& file : report_.orphans.orphans) {
+      report_.bytes += file.size;
+      doomed.emplace(file.location, FileKind::kOther);
+    }
+    if (dry_run || doomed.empty()) {
+      for (const plan::ListedFile& file : report_.orphans.orphans) {
+        report_.files.push_back(file.location);
+      }
+      report_.status = dry_run ? "dry run" : "deleted=0";
+      return std::move(report_);
+    }
+    LITHIFY_TRY(Audit(Phase::kIntent, doomed));
+    const Status removed = RemoveUnreached(services_, ident_, walk_, doomed, cancel_, report_);
+    report_.by_kind.clear();
+    // Also what was removed before something went wrong is on record (R056, R178).
+    LITHIFY_TRY(Audit(Phase::kCollected, {}, removed ? "" : removed.error().ToString()));
+    LITHIFY_TRY(removed);
+    report_.status = "deleted=" + std::to_string(report_.files.size());
+    return std::move(report_);
+  }
+
+ private:
+  Status ListAll() {
+    const iceberg::TableMetadata& table = table_.metadata;
+    std::set<std::string> wanted;
+    for (const std::string& location : {table.location, table.Property("write.data.path", ""),
+                                        table.Property("write.folder-storage.path", ""),
+                                        table.Property("write.metadata.path", "")}) {
+      if (location.empty()) continue;
+      LITHIFY_TRY_ASSIGN(std::string canonical, services_.locations.Canonical(location));
+      wanted.insert(std::move(canonical));
+    }
+    for (const std::string& location : wanted) {
+      const bool inside = std::ranges::any_of(wanted, [&](const std::string& other) {
+        return other != location && Within(location, other);
+      });
+      if (inside) continue;
+      listed_.push_back(location);
+      LITHIFY_TRY(ListBelow(services_.locations, location, cancel_, listing_));
+    }
+    if (listing_.irregular > 0) {
+      report_.notes.push_back(FormatCount(listing_.irregular) +
+                              " links or special files are left alone");
+    }
+    return {};
+  }
+
+  Status Reach(const catalog::LoadedTable& table) {
+    for (const char* name : {"/metadata/version-hint.text", "/metadata/.version-hint.text.crc"}) {
+      LITHIFY_TRY_ASSIGN(auto hint, services_.locations.Canonical(table.metadata.location + name));
+      referenced_.insert(std::move(hint));
+    }
+    Status walked =
+        walk_.Table(table.metadata, table.metadata_location,
+                    [&](const std::string& path, FileKind) { referenced_.insert(path); });
+    if (!walked) return Fail(IfMovedOn(services_, table, std::move(walked.error())));
+    return {};
+  }
+
+  // Another table of the same namespace that shares a location: its files look like orphans (I18).
+  Status CheckNeighbours() {
+    auto neighbours = services_.catalog.ListTables(ident_.namespace_parts);
+    if (!neighbours) {
+      report_.notes.push_back(
+          "other tables could not be listed, so only their metadata files were "
+          "looked for: " +
+          neighbours.error().ToString());
+      return {};
+    }
+    for (const catalog::TableIdent& other : *neighbours) {
+      if (other == ident_) continue;
+      LITHIFY_TRY(cancel_.Check());
+      auto loaded = services_.catalog.LoadTable(other);
+      if (!loaded) continue;  // Not ours to read; its metadata files are looked for below.
+      LITHIFY_TRY_ASSIGN(const std::string location,
+                         services_.locations.Canonical(loaded->metadata.location));
+      for (const std::string& own : listed_) {
+        if (!Within(location, own) && !Within(own, location)) continue;
+        return Fail(Code::kDenied,
+                    "table " + other.ToString() + " is at " + location + ", which overlaps " + own,
+                    report_.table, "nothing was removed; give each table a location of its own");
+      }
+    }
+    return {};
+  }
+
+  // Metadata of another table below this one's location, whoever's catalog it is in (I18).
+  Status CheckForeignMetadata() {
+    for (const plan::ListedFile& file : listing_.files) {
+      if (!IsMetadataJson(file.location) || referenced_.contains(file.location)) continue;
+      LITHIFY_TRY(cancel_.Check());
+      auto text = commit::ReadMetadataFile(services_.locations, file.location);
+      if (!text && text.error().code == Code::kNotFound) continue;
+      if (!text) return Fail(std::move(text.error()));
+      const auto parsed = table::ParseTableMetadata(*text, file.location);
+      if (!parsed) {
+        referenced_.insert(file.location);
+        report_.notes.push_back("kept, cannot be read as metadata: " + file.location);
+        continue;
+      }
+      if (parsed->table_uuid == table_.metadata.table_uuid) continue;
+      return Fail(Code::kDenied, "metadata of another table is here: " + file.location,
+                  report_.table,
+                  "nothing was removed; if that table is gone, remove its files by hand first");
+    }
+    return {};
+  }
+
+  Status Audit(Phase phase, const Doomed& doomed, const std::string& error = {}) {
+    observe::AuditEvent event;
+    event.error = error;
+    event.phase = phase;
+    event.time = services_.clock.Now();
+    event.job_id = report_.job_id;
+    event.procedure = report_.procedure;
+    event.table = report_.table;
+    event.catalog = services_.catalog.Describe();
+    event.actor = settings_.principal;
+    event.bytes_in = report_.bytes;
+    for (const auto& [location, kind] : doomed) event.inputs.push_back(location);
+    if (phase == Phase::kCollected) event.inputs = report_.files;
+    std::ranges::sort(event.inputs);
+    return services_.audit.Append(event);
+  }
+
+  const IcebergServices& services_;
+  const IcebergSettings& settings_;
+  const catalog::TableIdent& ident_;
+  const CancelFlag& cancel_;
+  ReachWalk walk_;
+  catalog::LoadedTable table_;
+  std::vector<std::string> listed_;  // Canonical locations.
+  Listing listing_;
+  std::unordered_set<std::string> referenced_;
+  RemovedFiles report_;
+};
+
+}  // namespace
+
+Result<RemovedFiles> IcebergJob::RemoveOrphanFiles(const catalog::TableIdent& ident,
+                                                   const plan::OrphanOptions& options, bool dry_run,
+                                                   const CancelFlag& cancel) {
+  return Orphans(services_, settings_, ident, cancel).Run(options, dry_run);
+}
+
+}  // namespace lithify::job

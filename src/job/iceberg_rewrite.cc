@@ -1,0 +1,540 @@
+#include "job/iceberg_rewrite.h"
+
+#include <algorithm>
+#include <exception>
+#include <iterator>
+#include <set>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "job/iceberg_guard.h"
+#include "job/iceberg_load.h"
+#include "job/iceberg_target.h"
+#include "job/parallel.h"
+#include "table/iceberg_filter.h"
+
+namespace lithify::job {
+namespace {
+
+using Phase = observe::AuditEvent::Phase;
+
+// From this conflict on, partitions that others write to are left to a later run (I33).
+constexpr int kConflictsOfHotPartition = 2;
+
+Duration BackOff(int attempt) { return std::chrono::milliseconds(50) * (1 << (attempt - 1)); }
+
+}  // namespace
+
+IcebergRewrite::IcebergRewrite(const IcebergServices& services, const IcebergSettings& settings,
+                               const RewriteRequest& request, const CancelFlag& cancel)
+    : services_(services),
+      settings_(settings),
+      request_(request),
+      cancel_(cancel),
+      committer_({services.catalog, services.locations, services.clock, services.random,
+                  [&services](Duration d) { services.clock.Sleep(d); }}) {
+  result_.table = request.ident.ToString();
+  result_.job_id = MakeUuidV7(services.clock, services.random);
+  options_ = request.options;
+}
+
+Result<RewriteResult> IcebergRewrite::Run() {
+  if (request_.output_spec_id) {
+    return Fail(Code::kUnsupported, "output-spec-id: moving rows to another partition spec",
+                result_.table, "leave it out: files keep the spec that they were written with");
+  }
+  if (request_.max_attempts < 1) return Fail(Code::kInvalid, "max-attempts must be at least 1");
+  for (int attempt = 1;; ++attempt) {
+    result_.attempts = attempt;
+    auto done = Attempt();
+    if (done && *done) return std::move(result_);
+    if (done) continue;
+    if (done.error().code != Code::kConflict) return Fail(std::move(done.error()));
+    if (attempt >= request_.max_attempts) {
+      return Fail(std::move(done.error())
+                      .Hint("other writers were faster " + std::to_string(attempt) +
+                            " times; try again later, or with a smaller max-file-group-size-bytes "
+                            "or partial progress"));
+    }
+    LearnFromConflict();
+    services_.clock.Sleep(BackOff(attempt));
+    LITHIFY_TRY(cancel_.Check());
+  }
+}
+
+Result<bool> IcebergRewrite::Attempt() {
+  LITHIFY_TRY(Load());
+  if (NothingToDo()) return true;
+  if (request_.dry_run) {
+    result_.status = RewriteStatus::kPlanned;
+    result_.reason = "dry run";
+    return true;
+  }
+  // Written before anything becomes visible; a log that cannot be written stops the job (R178).
+  LITHIFY_TRY(Audit(Phase::kIntent));
+  const auto outcome = [&]() -> Result<bool> {
+    if (result_.plan.groups.empty()) return CommitDangling();
+    LITHIFY_TRY(RewriteGroups());
+    LITHIFY_TRY(SortFailures());
+    return CommitAll();
+  }();
+  if (!outcome) {
+    const Error& error = outcome.error();
+    const bool unknown = error.code == Code::kUnknownOutcome;
+    // While the outcome is unknown the outputs may be the table's only copy (R302).
+    if (!unknown || !guard::kIcebergKeepUnknown) {
+      for (GroupWork& work : work_) RemoveOutputs(work);
+    }
+    if (Status audited = Audit(unknown ? Phase::kUnknown : Phase::kAborted, error.ToString());
+        !audited) {
+      result_.notes.push_back("audit log: " + audited.error().ToString());
+    }
+  }
+  return outcome;
+}
+
+Status IcebergRewrite::Load() {
+  work_.clear();
+  stop_ = false;
+  LITHIFY_TRY_ASSIGN(table_, services_.catalog.LoadTable(request_.ident));
+  const iceberg::TableMetadata& metadata = table_.metadata;
+  if (metadata.has_encryption) {
+    return Fail(Code::kUnsupported, "the table is encrypted", result_.table);
+  }
+  options_ = WithTableDefaults(options_, metadata);
+  LITHIFY_TRY(plan::CheckOptions(options_));
+  result_.live = {};
+  result_.plan = {};
+  index_.reset();
+  const iceberg::Snapshot* head = metadata.RefSnapshot(request_.branch);
+  if (head == nullptr) {
+    if (request_.branch != "main") {
+      return Fail(Code::kNotFound, "no branch \"" + request_.branch + "\"", result_.table);
+    }
+    result_.plan.skip_reason = "empty table";
+    return {};
+  }
+  snapshot_ = *head;
+  LITHIFY_TRY_ASSIGN(target_, MakeTarget(metadata));
+  delete_target_ = WithDroppedColumns(*target_, metadata);
+  LITHIFY_TRY_ASSIGN(const auto filter,
+                     table::FileFilter::Parse(request_.where, metadata.schema()));
+  const LiveSetOptions load{.filter = request_.where.empty() ? nullptr : &filter,
+                            .threads = settings_.threads,
+                            .cancel = &cancel_};
+  auto live = LoadLiveFiles(services_.locations, metadata, snapshot_, load);
+  if (!live) {
+    return Fail(IfMovedOn(services_, table_, std::move(live.error())).In(result_.table));
+  }
+  result_.live = std::move(*live);
+  index_.emplace(result_.live);
+  result_.plan = plan::PlanRewrite(result_.live, *index_, options_);
+  result_.partition_names.clear();
+  for (const iceberg::PartitionKey& key : result_.live.partitions) {
+    result_.partition_names.push_back(PartitionName(metadata, key));
+  }
+  return {};
+}
+
+bool IcebergRewrite::NothingToDo() {
+  for (const auto& [reason, files] : result_.plan.unsupported) {
+    if (result_.attempts == 1) {
+      result_.notes.push_back(FormatCount(files) + " files left alone: " + reason);
+    }
+  }
+  if (!result_.plan.groups.empty()) return false;
+  // Dangling deletes alone are worth a commit when they are asked for.
+  const bool asked = request_.remove_dangling_deletes && index_ && !request_.dry_run;
+  if (asked && !Covered({}).empty()) return false;
+  if (result_.status != RewriteStatus::kPartial) result_.status = RewriteStatus::kSkipped;
+  result_.reason = result_.plan.skip_reason;
+  return true;
+}
+
+Status IcebergRewrite::RewriteGroups() {
+  const auto& groups = result_.plan.groups;
+  int64_t bytes = 0;
+  for (const plan::FileGroup& group : groups) bytes += group.bytes;
+  services_.progress.AddTotal(bytes, static_cast<int64_t>(groups.size()));
+  const int at_once = std::clamp(settings_.threads, 1, static_cast<int>(groups.size()));
+  const int threads = std::max(1, settings_.threads / at_once);
+  const int64_t memory = std::max<int64_t>(1, settings_.memory_bytes / at_once);
+  work_.resize(groups.size());
+  ForEach(groups.size(), at_once, [&](size_t i) {
+    if (stop_.load()) return;
+    work_[i] = RewriteGroup(groups[i], threads, memory);
+    services_.progress.AddItem();
+    const auto& error = work_[i].error;
+    if (error && error->code != Code::kUnsupported && !request_.partial_progress) stop_ = true;
+  });
+  return cancel_.Check();
+}
+
+IcebergRewrite::GroupWork IcebergRewrite::RewriteGroup(const plan::FileGroup& group, int threads,
+                                                       int64_t memory_bytes) {
+  GroupWork work;
+  try {
+    Status status = RewriteInto(group, threads, memory_bytes, work);
+    if (status)
+      work.done = true;
+    else
+      work.error = std::move(status.error());
+  } catch (const std::exception& e) {
+    work.error = FromException(e, result_.table);
+  }
+  return work;
+}
+
+Result<std::vector<rewrite::InputFile>> IcebergRewrite::MakeInputs(
+    const plan::FileGroup& group, std::shared_ptr<storage::Store>& store) {
+  const auto& key = result_.live.partitions[static_cast<size_t>(group.partition)];
+  const auto constants = IdentityValues(table_.metadata, key);
+  std::vector<rewrite::InputFile> inputs;
+  inputs.reserve(group.data_files.size());
+  for (const int32_t index : group.data_files) {
+    const iceberg::LiveDataFile& file = result_.live.data_files[static_cast<size_t>(index)];
+    LITHIFY_TRY_ASSIGN(auto place, services_.locations.Resolve(file.path));
+    if (!store) store = place.store;
+    if (store != place.store) {
+      return Fail(Code::kUnsupported, "the files of one group are in several stores", file.path);
+    }
+    inputs.push_back({.key = std::move(place.key),
+                      .size = file.size,
+                      .deleted = nullptr,
+                      .records = file.records,
+                      .first_row_id = file.first_row_id,
+                      .data_sequence_number = file.sequence_number,
+                      .constants = constants});
+  }
+  return inputs;
+}
+
+Status IcebergRewrite::RewriteInto(const plan::FileGroup& group, int threads, int64_t memory_bytes,
+                                   GroupWork& work) {
+  LITHIFY_TRY(cancel_.Check());
+  const auto& key = result_.live.partitions[static_cast<size_t>(group.partition)];
+  LITHIFY_TRY_ASSIGN(auto inputs, MakeInputs(group, work.store));
+  const DeleteScope scope{.locations = services_.locations,
+                          .live = result_.live,
+                          .index = *index_,
+                          .target = delete_target_,
+                          .memory_bytes = memory_bytes / 2,
+                          .cancel = cancel_};
+  LITHIFY_TRY_ASSIGN(auto deletes, ResolveDeletes(scope, group.data_files, inputs));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].deleted = deletes.files[i].rows;
+    const int64_t deleted = deletes.files[i].by_position + deletes.files[i].by_equality;
+    const auto& file = result_.live.data_files[static_cast<size_t>(group.data_files[i])];
+    work.inputs.push_back(
+        {.path = file.path, .records = file.records, .rows_deleted = deleted, .partition = key});
+    work.rows_deleted += deleted;
+  }
+  work.named_paths = std::move(deletes.named_paths);
+
+  const std::string location = DataLocation(table_.metadata, key);
+  LITHIFY_TRY_ASSIGN(const auto place, services_.locations.Resolve(location + "x"));
+  if (place.store != work.store) {
+    return Fail(Code::kUnsupported, "the data location is in another store than the inputs",
+                location);
+  }
+  rewrite::GroupRequest request;
+  request.job_id = result_.job_id;
+  request.partition = place.key.substr(0, place.key.size() - 1);
+  request.inputs = std::move(inputs);
+  request.table = target_;
+  request.shape = MakeShape(table_.metadata, options_, work.report.notes);
+  request.shape.outputs = std::max(1, group.outputs);
+  request.shape.outputs_max = static_cast<int>(group.data_files.size());
+  request.verify = settings_.verify;
+  request.threads = threads;
+  request.memory_bytes = memory_bytes;
+  request.new_name = [this] { return MakeUuidV7(services_.clock, services_.random) + ".parquet"; };
+  request.on_progress = [this](int64_t bytes) { services_.progress.AddBytes(bytes); };
+  const auto runner = services_.make_runner(*work.store);
+  std::vector<std::string> notes = std::move(work.report.notes);
+  LITHIFY_TRY_ASSIGN(work.report, runner->Run(request, cancel_));
+  std::ranges::move(notes, std::back_inserter(work.report.notes));
+  for (const rewrite::OutputFile& output : work.report.outputs) {
+    work.output_keys.push_back(request.partition + output.name);
+    work.outputs.push_back(ToDataFile(group, location, output));
+  }
+  // The same sums by another way: what the runner counted against what the deletes say (R100).
+  if (work.report.rows_in - work.report.rows_out != work.rows_deleted) {
+    return Fail(Code::kCorrupt,
+                "rows read " + std::to_string(work.report.rows_in) + ", written " +
+                    std::to_string(work.report.rows_out) + ", deleted " +
+                    std::to_string(work.rows_deleted),
+                location, "please report this; nothing was committed");
+  }
+  return {};
+}
+
+iceberg::DataFile IcebergRewrite::ToDataFile(const plan::FileGroup& group,
+                                             const std::string& location,
+                                             const rewrite::OutputFile& output) const {
+  const auto& key = result_.live.partitions[static_cast<size_t>(group.partition)];
+  iceberg::DataFile file;
+  file.content = iceberg::FileContent::kData;
+  file.file_path = location + output.name;
+  file.file_format = "PARQUET";
+  file.spec_id = key.spec_id;
+  file.partition = key.values;
+  file.record_count = output.rows;
+  file.file_size_in_bytes = output.size;
+  file.column_sizes = output.metrics.column_sizes;
+  file.value_counts = output.metrics.value_counts;
+  file.null_value_counts = output.metrics.null_value_counts;
+  file.nan_value_counts = output.metrics.nan_value_counts;
+  file.lower_bounds = output.metrics.lower_bounds;
+  file.upper_bounds = output.metrics.upper_bounds;
+  file.split_offsets = output.split_offsets;
+  return file;
+}
+
+Status IcebergRewrite::SortFailures() {
+  size_t failed = 0;
+  const Error* first = nullptr;
+  for (GroupWork& work : work_) {
+    if (!work.error) continue;
+    ++failed;
+    RemoveOutputs(work);
+    const bool fatal = work.error->code != Code::kUnsupported && !request_.partial_progress;
+    if (fatal && first == nullptr) first = &*work.error;
+    if (!fatal) result_.notes.push_back("group left alone: " + work.error->ToString());
+  }
+  if (first == nullptr && failed < work_.size()) return {};
+  if (first == nullptr) first = &*work_.front().error;
+  // An input that is gone was replaced by somebody and expired: the table has moved on (I9).
+  return Fail(IfMovedOn(services_, table_, *first));
+}
+
+std::vector<commit::DeleteRef> IcebergRewrite::Covered(const std::vector<size_t>& groups) const {
+  std::unordered_set<std::string_view> replaced;
+  std::map<int32_t, const std::vector<std::string>*> named;
+  for (size_t g = 0; g < work_.size(); ++g) {
+    // Earlier commits of this job have replaced their inputs, too.
+    if (!work_[g].committed && std::ranges::find(groups, g) == groups.end()) continue;
+    for (const auto& input : work_[g].inputs) replaced.insert(input.path);
+    for (const auto& [index, paths] : work_[g].named_paths) named[index] = &paths;
+  }
+  // Deletes that some remaining live file needs, by the rules of scan planning.
+  const auto& live = result_.live;
+  std::vector<bool> needed(live.delete_files.size(), false);
+  std::vector<bool> candidate(live.delete_files.size(), false);
+  std::unordered_set<std::string_view> remaining;
+  for (size_t i = 0; i < live.data_files.size(); ++i) {
+    const bool gone = replaced.contains(live.data_files[i].path);
+    if (!gone) remaining.insert(live.data_files[i].path);
+    for (const int32_t index : index_->AppliesTo(static_cast<int32_t>(i))) {
+      (gone ? candidate : needed)[static_cast<size_t>(index)] = true;
+    }
+  }
+  if (request_.remove_dangling_deletes) {
+    for (const int32_t index : index_->Dangling()) candidate[static_cast<size_t>(index)] = true;
+  }
+  std::vector<commit::DeleteRef> covered;
+  for (size_t d = 0; d < live.delete_files.size(); ++d) {
+    const iceberg::LiveDeleteFile& file = live.delete_files[d];
+    if (!candidate[d]) continue;
+    const std::vector<std::string>* paths = nullptr;
+    if (const auto found = named.find(static_cast<int32_t>(d)); found != named.end()) {
+      paths = found->second;
+    }
+    // A position delete file that was read is needed only by files that it names (R102).
+    const bool by_paths = paths != nullptr && std::ranges::none_of(*paths, [&](const auto& path) {
+                            return remaining.contains(path);
+                          });
+    if (needed[d] && !by_paths) continue;
+    commit::DeleteRef ref{.path = file.path, .content_offset = std::nullopt, .paths = {}};
+    if (file.deletion_vector) ref.content_offset = file.content_offset;
+    if (paths != nullptr) ref.paths = *paths;
+    covered.push_back(std::move(ref));
+  }
+  return covered;
+}
+
+Result<commit::CommittedSnapshot> IcebergRewrite::CommitGroups(const std::vector<size_t>& groups) {
+  commit::RewriteCommit request;
+  request.ident = request_.ident;
+  request.branch = request_.branch;
+  request.job_id = result_.job_id;
+  request.trigger = settings_.trigger;
+  request.principal = settings_.principal;
+  request.planned_snapshot_id = snapshot_.snapshot_id;
+  request.planned_sequence_number = snapshot_.sequence_number;
+  request.schema_id = table_.metadata.current_schema_id;
+  request.table_uuid = table_.metadata.table_uuid;
+  request.default_spec_id = table_.metadata.default_spec_id;
+  for (const size_t g : groups) {
+    std::ranges::copy(work_[g].inputs, std::back_inserter(request.inputs));
+    std::ranges::copy(work_[g].outputs, std::back_inserter(request.outputs));
+  }
+  request.removed_deletes = Covered(groups);
+  return committer_.CommitRewrite(request, cancel_);
+}
+
+Result<bool> IcebergRewrite::CommitAll() {
+  std::vector<size_t> done;
+  for (size_t i = 0; i < work_.size(); ++i) {
+    if (work_[i].done) done.push_back(i);
+  }
+  if (request_.partial_progress) {
+    const size_t commits = std::clamp<size_t>(
+        static_cast<size_t>(std::max(1, request_.partial_progress_max_commits)), 1, done.size());
+    std::vector<std::vector<size_t>> batches(commits);
+    for (size_t i = 0; i < done.size(); ++i) batches[i * commits / done.size()].push_back(done[i]);
+    return PartialCommits(std::move(batches));
+  }
+  LITHIFY_TRY_ASSIGN(const auto committed, CommitGroups(done));
+  Count(done, committed);
+  result_.status =
+      done.size() == work_.size() ? RewriteStatus::kCommitted : RewriteStatus::kPartial;
+  result_.reason = done.size() == work_.size() ? "" : "some groups were left alone";
+  return true;
+}
+
+Result<bool> IcebergRewrite::CommitDangling() {
+  LITHIFY_TRY_ASSIGN(const auto committed, CommitGroups({}));
+  if (committed.snapshot_id != 0) {
+    Count({}, committed);
+    result_.reason = "dangling deletes only";
+    return true;
+  }
+  result_.status = RewriteStatus::kSkipped;
+  result_.reason = "the dangling deletes are gone already";
+  LITHIFY_TRY(Audit(Phase::kAborted, result_.reason));
+  return true;
+}
+
+Result<bool> IcebergRewrite::PartialCommits(std::vector<std::vector<size_t>> batches) {
+  std::optional<Error> failed;
+  size_t landed = 0;
+  for (const std::vector<size_t>& batch : batches) {
+    auto committed = CommitGroups(batch);
+    if (committed) {
+      ++landed;
+      Count(batch, *committed);
+      continue;
+    }
+    Error error = std::move(committed.error());
+    if (error.code == Code::kUnknownOutcome) {
+      // Nobody knows whose these are: they stay, and so does everything after them unwritten.
+      for (const size_t g : batch) work_[g].output_keys.clear();
+      for (GroupWork& work : work_) RemoveOutputs(work);
+      return Fail(std::move(error));
+    }
+    result_.notes.push_back("a commit of " + std::to_string(batch.size()) +
+                            " groups failed: " + error.ToString());
+    for (const size_t g : batch) RemoveOutputs(work_[g]);
+    if (!failed) failed = std::move(error);
+  }
+  if (landed == 0 && failed) return Fail(std::move(*failed));
+  const bool whole =
+      !failed && std::ranges::all_of(work_, [](const GroupWork& work) { return work.done; });
+  result_.status = whole ? RewriteStatus::kCommitted : RewriteStatus::kPartial;
+  result_.reason = failed ? failed->ToString() : (whole ? "" : "some groups were left alone");
+  return true;
+}
+
+void IcebergRewrite::LearnFromConflict() {
+  if (result_.plan.groups.empty()) return;  // It was no plan that met others.
+  auto now = services_.catalog.LoadTable(request_.ident);
+  if (!now) return;
+  const iceberg::Snapshot* head = now->metadata.RefSnapshot(request_.branch);
+  if (head == nullptr) return;
+  auto live = LoadLiveFiles(services_.locations, now->metadata, *head, {});
+  if (!live) return;
+  std::unordered_set<std::string_view> data;
+  std::set<std::pair<std::string_view, int64_t>> deletes;
+  for (const auto& file : live->data_files) data.insert(file.path);
+  for (const auto& file : result_.live.delete_files) {
+    deletes.emplace(file.path, file.content_offset);
+  }
+  std::set<iceberg::PartitionKey> hot;
+  for (const auto& file : result_.live.data_files) {
+    if (!data.contains(file.path)) {
+      hot.insert(result_.live.partitions[static_cast<size_t>(file.partition)]);
+    }
+  }
+  for (const auto& file : live->delete_files) {
+    if (!deletes.contains({file.path, file.content_offset})) {
+      hot.insert(live->partitions[static_cast<size_t>(file.partition)]);
+    }
+  }
+  for (const iceberg::PartitionKey& key : hot) {
+    if (++conflicts_[key] != kConflictsOfHotPartition) continue;
+    options_.skip_partitions.push_back(key);
+    result_.notes.push_back("a partition is left to a later run: others changed it during " +
+                            std::to_string(kConflictsOfHotPartition) + " attempts");
+  }
+  // A smaller job is exposed for a shorter time.
+  int64_t bytes = 0;
+  for (const plan::FileGroup& group : result_.plan.groups) bytes += group.bytes;
+  options_.budget_bytes = std::max<int64_t>(bytes / 2, options_.target_file_size_bytes);
+}
+
+void IcebergRewrite::Count(const std::vector<size_t>& groups,
+                           const commit::CommittedSnapshot& committed) {
+  result_.snapshot_id = committed.snapshot_id;
+  result_.delete_files_removed += committed.delete_files_removed;
+  result_.status = RewriteStatus::kCommitted;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  int64_t rows = 0;
+  for (const size_t g : groups) {
+    GroupWork& work = work_[g];
+    work.committed = true;
+    work.output_keys.clear();  // They are the table's now.
+    ++result_.groups;
+    result_.files_rewritten += static_cast<int64_t>(work.inputs.size());
+    result_.files_added += static_cast<int64_t>(work.outputs.size());
+    result_.bytes_in += work.report.bytes_in;
+    result_.bytes_out += work.report.bytes_out;
+    result_.rows_in += work.report.rows_in;
+    result_.rows_out += work.report.rows_out;
+    result_.rows_removed += work.rows_deleted;
+    rows += work.report.rows_out;
+    for (const auto& [tier, chunks] : work.report.tiers) result_.tiers[tier] += chunks;
+    std::ranges::copy(work.report.notes, std::back_inserter(result_.notes));
+  }
+  std::ranges::sort(result_.notes);
+  const auto repeated = std::ranges::unique(result_.notes);
+  result_.notes.erase(repeated.begin(), repeated.end());
+  if (Status audited = Audit(Phase::kCommitted); !audited) {
+    result_.notes.push_back("audit log: " + audited.error().ToString());
+  }
+}
+
+void IcebergRewrite::RemoveOutputs(GroupWork& work) {
+  for (const std::string& key : work.output_keys) {
+    const Status removed = work.store->Remove(key);
+    if (!removed && removed.error().code != Code::kNotFound) {
+      result_.notes.push_back("an output of a failed attempt stays: " + key + ": " +
+                              removed.error().ToString());
+    }
+  }
+  work.output_keys.clear();
+}
+
+Status IcebergRewrite::Audit(observe::AuditEvent::Phase phase, const std::string& error) {
+  observe::AuditEvent event;
+  event.phase = phase;
+  event.time = services_.clock.Now();
+  event.job_id = result_.job_id;
+  event.procedure = result_.procedure;
+  event.table = result_.table;
+  event.catalog = services_.catalog.Describe();
+  event.actor = settings_.principal;
+  event.error = error;
+  if (phase == Phase::kIntent) {
+    for (const plan::FileGroup& group : result_.plan.groups) event.bytes_in += group.bytes;
+  } else {
+    event.rows = result_.rows_out;
+    event.bytes_in = result_.bytes_in;
+    event.bytes_out = result_.bytes_out;
+    event.snapshot_id = result_.snapshot_id.value_or(0);
+  }
+  return services_.audit.Append(event);
+}
+
+}  // namespace lithify::job
