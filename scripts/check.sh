@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ./dev check [--fast] [STEP…]: everything that must hold before a change lands. Each step counts
 # as one check; the last line is `N passed, N failed`. Steps by name: format style dependencies tidy
-# sanitizers simulation crash services spark.
+# sanitizers fuzz simulation crash services spark.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 prepare_all
@@ -41,6 +41,11 @@ check_sanitizers() {
     ctest --test-dir build-asan -L fast --parallel 2 --output-on-failure --no-tests=error
 }
 
+# Each fuzz target for LITHIFY_FUZZ_SECONDS, 60 unless told.
+check_fuzz() {
+  bash scripts/fuzz.sh
+}
+
 check_simulation() {
   bash scripts/build.sh || return 1
   LITHIFY_SIM_SEEDS="${LITHIFY_SIM_SEEDS:-10000}" build/tests/hive_sim_test &&
@@ -56,7 +61,8 @@ check_crash() {
 # Real services: each is started once by its test and stopped by its process id.
 check_services() {
   bash scripts/build.sh || return 1
-  ctest --test-dir build -L service --output-on-failure --no-tests=error
+  ctest --test-dir build -L service --output-on-failure --no-tests=error &&
+    "$LITHIFY_PYTHON" -m pytest tests/services -q -p no:cacheprovider
 }
 
 check_spark() {
@@ -66,7 +72,7 @@ check_spark() {
   LITHIFY_SPARK="$spark" "$LITHIFY_PYTHON" -m pytest tests/spark -q -p no:cacheprovider
 }
 
-steps=(format style dependencies tidy sanitizers simulation crash services spark)
+steps=(format style dependencies tidy sanitizers fuzz simulation crash services spark)
 if [ "${1:-}" = --fast ]; then
   steps=(format style dependencies)
   shift

@@ -27,6 +27,7 @@ class Compact {
         filter_(std::move(filter)),
         cancel_(cancel),
         model_{.threads = session.threads(),
+               .partitions_at_once = session.partitions_at_once(),
                .io_limit_bytes_per_second = session.config().io_limit_bytes_per_second} {}
 
   int Once() {

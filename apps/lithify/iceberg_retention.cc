@@ -111,7 +111,7 @@ int RunRollback(const Options& options) {
       [&](int64_t before) {
         const bool printed = options.table.common.json
                                  ? PrintJson({{"procedure", "rollback_to_snapshot"},
-                                              {"table", options.table.table},
+                                              {"table", TableInReports(options.table)},
                                               {"status", "committed"},
                                               {"previous_snapshot_id", before},
                                               {"current_snapshot_id", options.snapshot_id}})
@@ -149,6 +149,8 @@ void AddRemoveOrphanFiles(CLI::App& app, Command& chosen) {
   command->add_flag("--dry-run", options->dry_run, "Remove nothing; print what would go");
   command->add_option("--max-deletes", options->orphans.deletes_max, "Remove so many; 0: all")
       ->capture_default_str();
+  command->add_flag("--other-locations", options->orphans.other_locations,
+                    "Also look below write.data.path and the like outside the table's location");
   command->add_flag("--force", options->orphans.force,
                     "Even if more than half of all files look like orphans");
   command->callback([options, &chosen] { chosen = [options] { return RunOrphans(*options); }; });

@@ -45,11 +45,16 @@ int TableExit(const Error& error) {
   }
 }
 
+std::string TableInReports(const TableOptions& options) {
+  const auto name = embed::ParseTableName(options.table);
+  return name ? name->ident.ToString() : options.table;
+}
+
 int ReportTable(const TableOptions& options, const std::string& procedure, const Error& error) {
   PrintError(error);
   if (options.common.json) {
     PrintJson({{"procedure", procedure},
-               {"table", options.table},
+               {"table", TableInReports(options)},
                {"status", "failed"},
                {"reason", error.ToString()},
                {"error", ToJson(error)}});

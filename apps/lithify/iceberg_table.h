@@ -34,6 +34,8 @@ Result<OpenedTable> OpenTable(const TableOptions& options);
 
 // The exit code for a procedure that failed: 2 wrong usage, 130 stopped, else 1.
 int TableExit(const Error& error);
+// The table as results name it, without its catalog; as it was given if that is no name.
+std::string TableInReports(const TableOptions& options);
 // Prints the error, as a JSON document too if that was asked for, and gives the exit code.
 int ReportTable(const TableOptions& options, const std::string& procedure, const Error& error);
 

@@ -15,7 +15,7 @@ using plan::Verdict;
 
 constexpr std::array kVerdicts = {
     Verdict::kCandidate, Verdict::kNotSealed,   Verdict::kNothingToGain, Verdict::kIrreducible,
-    Verdict::kExpiring,  Verdict::kUnsupported, Verdict::kEmpty};
+    Verdict::kExpiring,  Verdict::kUnsupported, Verdict::kEmpty,         Verdict::kClaimed};
 
 Tone ToneOf(Outcome outcome) {
   switch (outcome) {
@@ -75,6 +75,11 @@ Totals TotalsOf(const job::SweepReport& report, Outcome outcome) {
   return totals;
 }
 
+Work WorkOf(const plan::PartitionPlan& plan) {
+  return {
+      .partitions = 1, .files = static_cast<int64_t>(plan.inputs.size()), .bytes = plan.bytes_in};
+}
+
 // "10 nothing to gain, 2 not sealed", of the skipped partitions.
 std::string SkippedReasons(const job::SweepReport& report) {
   std::map<Verdict, int64_t> counts;
@@ -112,7 +117,7 @@ Json PartitionJson(const job::PartitionOutcome& partition, const CostModel& mode
   out["outputs_planned"] = partition.plan.outputs;
   if (partition.outcome == Outcome::kPlanned) {
     out["estimated_seconds"] =
-        std::chrono::duration<double>(EstimateTime(partition.plan.bytes_in, model)).count();
+        std::chrono::duration<double>(EstimateTime(WorkOf(partition.plan), model)).count();
   }
   out["outputs"] = partition.outputs;
   out["adopted"] = partition.adopted;
@@ -133,15 +138,19 @@ Json ErrorsJson(const std::vector<Error>& errors) {
 
 }  // namespace
 
-Duration EstimateTime(int64_t bytes, const CostModel& model) {
-  const double compute =
-      static_cast<double>(bytes) / (static_cast<double>(kBytesPerSecondPerThread) * model.threads);
-  const double transfer =
-      model.io_limit_bytes_per_second <= 0
-          ? 0.0
-          : 2.0 * static_cast<double>(bytes) / static_cast<double>(model.io_limit_bytes_per_second);
-  return std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(std::max(compute, transfer)));
+Duration EstimateTime(const Work& work, const CostModel& model) {
+  const auto bytes = static_cast<double>(work.bytes);
+  const double compute = bytes / (static_cast<double>(kBytesPerSecondPerThread) * model.threads);
+  const double transfer = model.io_limit_bytes_per_second <= 0
+                              ? 0.0
+                              : 2.0 * bytes / static_cast<double>(model.io_limit_bytes_per_second);
+  using Seconds = std::chrono::duration<double>;
+  const Seconds fixed = Seconds(kTimePerPartition) * static_cast<double>(work.partitions) +
+                        Seconds(kTimePerFile) * static_cast<double>(work.files);
+  const auto at_once =
+      std::clamp<int64_t>(work.partitions, 1, std::max(1, model.partitions_at_once));
+  return std::chrono::duration_cast<Duration>(Seconds(std::max(compute, transfer)) +
+                                              fixed / static_cast<double>(at_once));
 }
 
 std::string PartitionLine(const job::PartitionOutcome& outcome) {
@@ -192,23 +201,25 @@ std::string DryRunText(const job::SweepReport& report, const CostModel& model, b
                   {planned ? FormatCount(partition.plan.outputs) : ""},
                   {planned ? FormatBytes(partition.plan.bytes_in) : ""},
                   {Tiers(partition)},
-                  {planned ? FormatDuration(EstimateTime(partition.plan.bytes_in, model)) : ""},
+                  {planned ? FormatDuration(EstimateTime(WorkOf(partition.plan), model)) : ""},
                   {std::move(reason)}});
   }
   std::string out = table.empty() ? "no partitions found\n" : table.Render(colour);
   out += SkippedPathsText(report);
   const Totals totals = TotalsOf(report, Outcome::kPlanned);
-  out += "\nwould compact " + Count(totals.partitions, "partition", "partitions") + " of " +
-         FormatCount(static_cast<int64_t>(report.partitions.size())) + ": " +
-         FormatCount(totals.files_in) + " -> " + Count(totals.files_out, "file", "files") +
-         ", moving " + FormatBytes(totals.bytes_in) + " in about " +
-         FormatDuration(EstimateTime(totals.bytes_in, model)) + " (estimate, at " +
-         FormatBytes(kBytesPerSecondPerThread) + "/s for each of " +
-         Count(model.threads, "thread", "threads") +
-         (model.io_limit_bytes_per_second > 0
-              ? " and the I/O limit of " + FormatBytes(model.io_limit_bytes_per_second) + "/s"
-              : "") +
-         ")\n";
+  out +=
+      "\nwould compact " + Count(totals.partitions, "partition", "partitions") + " of " +
+      FormatCount(static_cast<int64_t>(report.partitions.size())) + ": " +
+      FormatCount(totals.files_in) + " -> " + Count(totals.files_out, "file", "files") +
+      ", moving " + FormatBytes(totals.bytes_in) + " in about " +
+      FormatDuration(EstimateTime({totals.partitions, totals.files_in, totals.bytes_in}, model)) +
+      " (estimate, at " + FormatBytes(kBytesPerSecondPerThread) + "/s for each of " +
+      Count(model.threads, "thread", "threads") +
+      (model.io_limit_bytes_per_second > 0
+           ? " and the I/O limit of " + FormatBytes(model.io_limit_bytes_per_second) + "/s"
+           : "") +
+      ", plus " + FormatDuration(kTimePerPartition) + " per partition and " +
+      FormatDuration(kTimePerFile) + " per file)\n";
   if (!report.gc.removed.empty()) out += GcText(report.gc, true, colour);
   return out;
 }

@@ -34,12 +34,24 @@ job::PartitionOutcome Committed() {
 
 TEST(EstimateTime, IsBytesOverThreadsOrTheIoLimit) {
   const int64_t second = kBytesPerSecondPerThread;
-  EXPECT_EQ(EstimateTime(second, {.threads = 1}), std::chrono::seconds(1));
-  EXPECT_EQ(EstimateTime(4 * second, {.threads = 2}), std::chrono::seconds(2));
+  EXPECT_EQ(EstimateTime({.bytes = second}, {.threads = 1}), std::chrono::seconds(1));
+  EXPECT_EQ(EstimateTime({.bytes = 4 * second}, {.threads = 2}), std::chrono::seconds(2));
   // Read and written: 2 bytes per byte of input.
-  EXPECT_EQ(EstimateTime(second, {.threads = 8, .io_limit_bytes_per_second = second}),
+  EXPECT_EQ(EstimateTime({.bytes = second}, {.threads = 8, .io_limit_bytes_per_second = second}),
             std::chrono::seconds(2));
-  EXPECT_EQ(EstimateTime(0, {.threads = 1}), Duration::zero());
+  EXPECT_EQ(EstimateTime({}, {.threads = 1}), Duration::zero());
+}
+
+// Many small partitions take their time although there is nearly nothing to move.
+TEST(EstimateTime, HasAFixedCostPerPartitionAndPerFile) {
+  const Work work{.partitions = 1000, .files = 6000, .bytes = kBytesPerSecondPerThread};
+  EXPECT_EQ(EstimateTime(work, {.threads = 1}), std::chrono::seconds(1 + 100 + 12));
+  EXPECT_EQ(EstimateTime(work, {.threads = 4, .partitions_at_once = 2}),
+            std::chrono::milliseconds(250 + 56'000));
+  // One partition runs alone, and none costs nothing.
+  EXPECT_EQ(EstimateTime({.partitions = 1}, {.threads = 4, .partitions_at_once = 2}),
+            kTimePerPartition);
+  EXPECT_EQ(EstimateTime({}, {.threads = 4, .partitions_at_once = 0}), Duration::zero());
 }
 
 TEST(PartitionLine, SaysWhatHappened) {
@@ -69,13 +81,13 @@ TEST(DryRunText, OneRowPerPartitionWithTheNumberThatDecided) {
   EXPECT_EQ(
       DryRunText(report, {.threads = 1}, false),
       "partition  verdict     files  outputs    to move  tier    estimate  reason\n"
-      "data/a/    candidate      32        1  300.0 MiB  recode     3.8 s  32 live files, more "
+      "data/a/    candidate      32        1  300.0 MiB  recode     3.9 s  32 live files, more "
       "than 4\n"
       "data/b/    not sealed      2                                        sealed in 3 min\n"
       "left alone: data/x/: not canonical\n"
       "\n"
-      "would compact 1 partition of 2: 2 -> 1 file, moving 300.0 MiB in about 3.8 s (estimate, at "
-      "80.0 MiB/s for each of 1 thread)\n");
+      "would compact 1 partition of 2: 2 -> 1 file, moving 300.0 MiB in about 3.9 s (estimate, at "
+      "80.0 MiB/s for each of 1 thread, plus 100 ms per partition and 2 ms per file)\n");
 }
 
 TEST(SweepText, CountsEveryOutcome) {
@@ -86,7 +98,8 @@ TEST(SweepText, CountsEveryOutcome) {
                        Partition("d/", Outcome::kSkipped, Verdict::kNotSealed),
                        Partition("e/", Outcome::kFailed, Verdict::kCandidate),
                        Partition("f/", Outcome::kLostRace, Verdict::kCandidate),
-                       Partition("g/", Outcome::kAdopted, Verdict::kNothingToGain)};
+                       Partition("g/", Outcome::kAdopted, Verdict::kNothingToGain),
+                       Partition("h/", Outcome::kSkipped, Verdict::kClaimed)};
   report.gc.removed = {{.key = "x", .size = kMiB, .reason = "r"}};
   report.reconciled = 1;
   report.took = std::chrono::seconds(3);
@@ -94,7 +107,7 @@ TEST(SweepText, CountsEveryOutcome) {
             "compacted  1 partition: 3 -> 1 file, 300.0 MiB -> 250.0 MiB, 153,600 rows\n"
             "adopted    late files in 1 partition\n"
             "lost race  1 partition: another compactor was first, nothing of ours is visible\n"
-            "skipped    3 partitions: 2 not sealed, 1 irreducible\n"
+            "skipped    4 partitions: 2 not sealed, 1 irreducible, 1 claimed\n"
             "failed     1 partition, left as they were\n"
             "reconciled 1 job of processes that died\n"
             "removed    1 dead file, 1.0 MiB\n"

@@ -80,6 +80,9 @@ struct ManifestSnapshot {
   std::string version;
 };
 
+// The soft claim on a partition (docs/FORMATS.md). Hidden from readers by its underscore.
+inline constexpr std::string_view kClaimName = "_compaction.lock";
+
 enum class FileState {
   kLive,        // Named by the manifest, or any committed file where there is none.
   kLate,        // Committed, unlisted and not retired: acknowledged data to adopt (Q4, H1).
@@ -87,6 +90,7 @@ enum class FileState {
   kOwnOrphan,   // Carries our mark, never published: an attempt that did not commit.
   kAmbiguous,   // Unlisted in a foreign manifest and older than it: never touched.
   kTemporary,   // "*.tmp".
+  kClaim,       // kClaimName: somebody compacts this partition (Q3).
   kUnreadable,  // Unlisted, and its footer cannot be read (yet): never touched while young.
   kOther,       // Not ours: other suffixes, nested keys.
 };

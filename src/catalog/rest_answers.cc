@@ -245,7 +245,11 @@ std::string HintFor(const net::HttpResponse& response, Call call, Code code, boo
   if (code == Code::kUnknownOutcome && call == Call::kCommit) {
     return "load the table and look for the snapshot; remove nothing";
   }
-  if (status == 404 && !understood) return "check the catalog's uri";
+  if (status == 404) {
+    return understood
+               ? "check the name; a catalog may also say so of what the principal may not see"
+               : "check the catalog's uri";
+  }
   return {};
 }
 

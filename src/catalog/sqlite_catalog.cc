@@ -48,6 +48,19 @@ NamespacePath PathOf(std::string_view text) {
   }
 }
 
+// Of a commit that did nothing for certain: what the codes of a commit do not promise (catalog.h),
+// as a full disk or a damaged file, would read as an unknown outcome.
+std::unexpected<Error> NothingHappened(Error error) {
+  switch (error.code) {
+    case Code::kCorrupt:
+    case Code::kLimit:
+    case Code::kInternal:
+    case Code::kUnknownOutcome: error.code = Code::kTransient; break;
+    default: break;
+  }
+  return Fail(std::move(error));
+}
+
 class SqliteCatalog final : public Catalog {
  public:
   SqliteCatalog(SqliteFile file, std::string path, std::string name, storage::Locations& locations,
@@ -106,20 +119,22 @@ class SqliteCatalog final : public Catalog {
                                   std::span<const table::TableRequirement> requirements,
                                   std::span<const table::TableUpdate> updates) override {
     LITHIFY_TRY_ASSIGN(const std::string text, NamespaceText(ident.namespace_parts));
-    LITHIFY_TRY_ASSIGN(const LoadedTable current, LoadTable(ident));
-    LITHIFY_TRY_ASSIGN(LoadedTable next,
-                       StageCommit(locations_, clock_, random_, current, requirements, updates));
+    const Result<LoadedTable> current = LoadTable(ident);
+    if (!current) return NothingHappened(current.error());
+    Result<LoadedTable> next =
+        StageCommit(locations_, clock_, random_, *current, requirements, updates);
+    if (!next) return NothingHappened(std::move(next.error()));
     Swap swap;
     {
       const std::lock_guard lock(mutex_);
-      swap = SwapLocation(ident, text, current.metadata_location, next.metadata_location);
+      swap = SwapLocation(ident, text, current->metadata_location, next->metadata_location);
     }
     if (swap.status) return next;
     if (swap.known) {
-      Unstage(locations_, next.metadata_location);
-      return Fail(std::move(swap.status.error()).In(ident.ToString()));
+      Unstage(locations_, next->metadata_location);
+      return NothingHappened(std::move(swap.status.error()).In(ident.ToString()));
     }
-    return Look(ident, text, current, next, swap.status.error());
+    return Look(ident, text, *current, *next, swap.status.error());
   }
 
   std::string Describe() const override { return "sqlite://" + path_; }
@@ -175,6 +190,15 @@ class SqliteCatalog final : public Catalog {
     return *rows[0][0];
   }
 
+  // As other programs see it: in a transaction that could not be ended we would see our own change.
+  Result<std::string> LocateCommitted(const TableIdent& ident, const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (file_.in_transaction()) {
+      return Fail(Code::kInternal, "a transaction could not be ended", path_);
+    }
+    return LocateLocked(ident, text);
+  }
+
   // One compare-and-swap in a transaction of its own. Needs mutex_.
   Swap SwapLocation(const TableIdent& ident, const std::string& text, const std::string& from,
                     const std::string& to) {
@@ -186,12 +210,13 @@ class SqliteCatalog final : public Catalog {
         {to, from, name_, text, ident.name, from});
     if (!updated) {
       file_.Rollback();
-      return {Fail(updated.error())};
+      return {Fail(updated.error()), !file_.in_transaction()};
     }
     if (file_.changes() != 1) {
       file_.Rollback();
       return {Fail(Code::kConflict, "somebody else changed the table first", {},
-                   "load it and plan again")};
+                   "load it and plan again"),
+              !file_.in_transaction()};
     }
     const auto committed = file_.Run("COMMIT");
     if (committed) return {};
@@ -205,7 +230,7 @@ class SqliteCatalog final : public Catalog {
   Result<LoadedTable> Look(const TableIdent& ident, const std::string& text,
                            const LoadedTable& before, const LoadedTable& next, Error error) {
     error = std::move(error).In(ident.ToString());
-    const Result<std::string> location = Locate(ident, text);
+    const Result<std::string> location = LocateCommitted(ident, text);
     if (location && *location == next.metadata_location) return next;
     if (location && *location == before.metadata_location) {
       error.code = Code::kTransient;
@@ -239,7 +264,11 @@ Result<std::string> ChooseName(SqliteFile& file, const SqliteOptions& options) {
   LITHIFY_TRY_ASSIGN(const auto rows,
                      file.Run("SELECT catalog_name FROM iceberg_tables UNION SELECT catalog_name "
                               "FROM iceberg_namespace_properties ORDER BY 1"));
-  if (!options.catalog_name.empty()) return options.catalog_name;
+  const auto named = [&](const auto& row) { return row[0] == options.catalog_name; };
+  const bool other = options.or_the_only_one && rows.size() == 1;
+  if (!options.catalog_name.empty() && (!other || std::ranges::any_of(rows, named))) {
+    return options.catalog_name;
+  }
   if (rows.empty()) return "default";
   if (rows.size() == 1) return rows[0][0].value_or("");
   std::string names;

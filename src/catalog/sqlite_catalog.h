@@ -23,6 +23,8 @@ struct SqliteOptions {
   // One file may hold several catalogs. Empty: the only one in the file; kInvalid with a list of
   // them if there are more. In an empty file it is "default".
   std::string catalog_name;
+  // A name that the file does not have stands for the only one that it has, if there is one only.
+  bool or_the_only_one = false;
   bool create = false;  // Makes the file and its tables where they are missing.
   // How long a call waits for others that use the file; then kTransient.
   Duration busy_wait = std::chrono::seconds(10);

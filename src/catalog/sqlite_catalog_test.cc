@@ -28,22 +28,24 @@ using table::TableUpdate;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A default VFS where the fsync of a journal can be made to fail.
-class FailingSync {
+// A default VFS where the fsync of a journal, or the writing of one, can be made to fail.
+class FailingJournal {
  public:
-  FailingSync() {
+  FailingJournal() {
     real_ = sqlite3_vfs_find(nullptr);
     vfs_ = *real_;
-    vfs_.zName = "failing-sync";
+    vfs_.zName = "failing-journal";
     vfs_.xOpen = &Open;
     sqlite3_vfs_register(&vfs_, 1);
   }
-  ~FailingSync() {
+  ~FailingJournal() {
     fail_ = false;
+    write_code_ = SQLITE_OK;
     sqlite3_vfs_register(real_, 1);
     sqlite3_vfs_unregister(&vfs_);
   }
   static void set_fail(bool fail) { fail_ = fail; }
+  static void set_write_code(int code) { write_code_ = code; }
 
  private:
   static int Open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out) {
@@ -52,6 +54,7 @@ class FailingSync {
       real_methods_ = file->pMethods;
       methods_ = *real_methods_;
       methods_.xSync = &Sync;
+      methods_.xWrite = &Write;
       file->pMethods = &methods_;
     }
     return rc;
@@ -59,12 +62,17 @@ class FailingSync {
   static int Sync(sqlite3_file* file, int flags) {
     return fail_ ? SQLITE_IOERR_FSYNC : real_methods_->xSync(file, flags);
   }
+  static int Write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at) {
+    return write_code_ == SQLITE_OK ? real_methods_->xWrite(file, bytes, count, at)
+                                    : write_code_.load();
+  }
 
   sqlite3_vfs vfs_;
   static inline sqlite3_vfs* real_ = nullptr;
   static inline const sqlite3_io_methods* real_methods_ = nullptr;
   static inline sqlite3_io_methods methods_;
   static inline std::atomic<bool> fail_ = false;
+  static inline std::atomic<int> write_code_ = SQLITE_OK;
 };
 
 class SqliteCatalogTest : public testing::Test {
@@ -237,7 +245,9 @@ TEST_F(SqliteCatalogTest, AMetadataFileThatIsMissingOrDamagedIsCorrupt) {
   ASSERT_TRUE(store_->Remove(key));
   EXPECT_EQ(catalog->LoadTable(ident_).error().code, Code::kCorrupt);
   EXPECT_THAT(catalog->LoadTable(ident_).error().ToString(), HasSubstr("does not exist"));
-  EXPECT_EQ(Set(*catalog, "1").error().code, Code::kCorrupt);
+  // Of a commit: nothing happened, which kCorrupt does not promise.
+  EXPECT_EQ(Set(*catalog, "1").error().code, Code::kTransient);
+  EXPECT_THAT(Set(*catalog, "1").error().ToString(), HasSubstr("does not exist"));
   ASSERT_TRUE(store_->PutNew(key, "{"));
   EXPECT_EQ(catalog->LoadTable(ident_).error().code, Code::kCorrupt);
   Sql("UPDATE iceberg_tables SET metadata_location = 'mem://elsewhere/x.json'");
@@ -268,12 +278,30 @@ TEST_F(SqliteCatalogTest, AnUpdateThatFailsIsAKnownFailure) {
   EXPECT_TRUE(Set(*catalog, "2"));
 }
 
-TEST_F(SqliteCatalogTest, I8ACommitThatFailsHalfWayIsLookedAt) {
-  FailingSync vfs;
+TEST_F(SqliteCatalogTest, I35WhatFailsBeforeTheCommitIsAKnownFailure) {
+  FailingJournal vfs;
   const auto catalog = OpenWithTable();
-  FailingSync::set_fail(true);
+  for (const int code :
+       {SQLITE_FULL, SQLITE_NOMEM, SQLITE_CORRUPT, SQLITE_INTERNAL, SQLITE_IOERR_WRITE}) {
+    FailingJournal::set_write_code(code);
+    const Result<LoadedTable> failed = Set(*catalog, "1");
+    FailingJournal::set_write_code(SQLITE_OK);
+    ASSERT_FALSE(failed) << code;
+    EXPECT_EQ(failed.error().code, Code::kTransient) << code << ": " << failed.error().ToString();
+    EXPECT_THAT(failed.error().message, HasSubstr("SQLite says")) << code;
+    // Rolled back, and nothing is left behind.
+    EXPECT_EQ(store_->Keys().size(), 1) << code;
+    EXPECT_EQ(catalog->LoadTable(ident_)->metadata.Property("a", "unset"), "unset");
+  }
+  EXPECT_TRUE(Set(*catalog, "2"));
+}
+
+TEST_F(SqliteCatalogTest, I8ACommitThatFailsHalfWayIsLookedAt) {
+  FailingJournal vfs;
+  const auto catalog = OpenWithTable();
+  FailingJournal::set_fail(true);
   const Result<LoadedTable> failed = Set(*catalog, "1");
-  FailingSync::set_fail(false);
+  FailingJournal::set_fail(false);
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, Code::kTransient) << failed.error().ToString();
   EXPECT_EQ(catalog->LoadTable(ident_)->metadata.Property("a", "unset"), "unset");

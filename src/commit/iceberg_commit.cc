@@ -25,7 +25,7 @@ struct PlainChange {
 };
 
 // Commits; after a lost reply looks whether it was applied, and sends the same change again if not:
-// its requirements make it harmless to land twice.
+// its requirements make it harmless to land twice. A refusal, too, is believed only after a look.
 Result<catalog::LoadedTable> CommitPlain(const IcebergCommitServices& services,
                                          const PlainChange& change) {
   std::optional<Error> lost;
@@ -34,18 +34,23 @@ Result<catalog::LoadedTable> CommitPlain(const IcebergCommitServices& services,
     if (done) return done;
     const Code code = done.error().code;
     if (!IsKnownFailure(code)) lost = done.error();
-    if (!lost && (code != Code::kTransient || attempt == kAttempts)) return done;
+    if (!lost && code == Code::kTransient) {
+      if (attempt == kAttempts) return done;
+      Pause(services, attempt - 1);
+      continue;
+    }
     Pause(services, attempt - 1);
-    if (!lost) continue;
     auto now = LoadPatiently(services, change.ident);
     const auto fail_unknown = [&](const std::string& why) {
+      const Error& first = lost ? *lost : done.error();
       return Fail(Code::kUnknownOutcome,
-                  "a change may or may not be applied: " + lost->ToString() + "; " + why,
+                  "a change may or may not be applied: " + first.ToString() + "; " + why,
                   change.ident.ToString(), "look at the table before anything else");
     };
     if (!now) return fail_unknown("looking again failed: " + now.error().ToString());
     const Shown shown = change.look(*now);
     if (shown == Shown::kDone) return now;
+    if (!lost) return done;
     if (shown == Shown::kOverrun) {
       return Fail(Code::kConflict, "somebody else changed the table first", change.ident.ToString(),
                   "load the table and plan again");

@@ -1,6 +1,7 @@
 // The only code that changes an Iceberg table: one snapshot of operation `replace` for a rewrite
 // (R108-R115), the expiry of snapshots, rewritten manifests, a rollback. Every call makes new
-// metadata files and then one commit through the catalog.
+// metadata files and then one commit through the catalog. A refusal of the catalog is believed only
+// after a look at the table: where that fails, the outcome is unknown.
 //
 // Errors: kConflict somebody changed what the plan was made on: nothing was changed and this
 // attempt's metadata files are removed; load and plan again. kUnknownOutcome it may be applied, or
@@ -74,6 +75,8 @@ struct RewriteCommit {
   // As planned; a change since is a conflict (R304). Unset: not checked.
   std::string table_uuid;
   std::optional<int> default_spec_id = {};
+  // 0: not checked. Outputs of a v2 table lack the row ids of v3 [Row Lineage] (I22).
+  int format_version = 0;
 };
 
 struct CommittedSnapshot {
@@ -82,6 +85,7 @@ struct CommittedSnapshot {
   int attempts = 1;
   int64_t manifests_kept = 0;
   int64_t manifests_written = 0;
+  int64_t manifests_replaced = 0;
   int64_t delete_files_removed = 0;
   // An earlier attempt of this job had landed although its reply was lost.
   bool found_after_unknown = false;
@@ -97,9 +101,10 @@ class IcebergCommitter {
   //   the planned sequence number is its own;
   // - every input is live in the head (I5) as it was in the planned snapshot;
   // - the deletes that can reach an input are those of the planned snapshot: none was added that
-  //   references it, or no single file and its partition and path bounds include it (I4, I11,
-  //   T14), and none was removed or replaced, unless by this job;
-  // - schema, default spec and uuid are as planned (R304);
+  //   references it in any partition, be it by equal path bounds, or no single file and its
+  //   partition and path bounds include it (I4, I11, T14), and none was removed or replaced, unless
+  //   by this job;
+  // - schema, default spec, format version and uuid are as planned (R304, I22);
   // - outputs lie under the table's data location, are not in the table, exist, have the stated
   //   size.
   // New equality deletes are no conflict: outputs keep the planned data sequence number (I1, R110).
@@ -116,6 +121,9 @@ class IcebergCommitter {
     std::vector<std::string> refs;
   };
   // kConflict if the table moved on: plan again. Deletes no file.
+  // A ref that somebody makes between the load and the commit and that points to an expired
+  // snapshot is a conflict in catalogs that apply changes here. In a REST catalog only the refs
+  // that were there are asserted: servers may drop the new ref with its snapshot.
   Result<catalog::LoadedTable> CommitExpiry(const Expiry& request);
 
   struct ManifestRewrite {
@@ -128,8 +136,8 @@ class IcebergCommitter {
     std::optional<int> spec_id;  // Only manifests of this spec. Unset: all.
   };
   struct ManifestRewriteResult {
-    std::optional<int64_t> snapshot_id;  // Unset: nothing to gain.
-    int64_t rewritten = 0;
+    std::optional<int64_t> snapshot_id;  // Unset: nothing to gain, and nothing was committed.
+    int64_t rewritten = 0;               // Of the snapshot; 0 without one.
     int64_t added = 0;
   };
   // Merges small manifests of one spec and content, sorted by partition; entries keep their

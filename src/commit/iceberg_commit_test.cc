@@ -1,6 +1,8 @@
 // What a rewrite commit writes, and what stops it.
 #include "commit/iceberg_commit.h"
 
+#include <limits>
+
 #include "commit/iceberg_fixture.h"
 
 namespace lithify::commit {
@@ -244,6 +246,30 @@ TEST_F(IcebergRewrite, T14BoundsOfPathsDecide) {
   bounded.upper_bounds = {{iceberg::kFilePathFieldId, Path("z")}};
   Delete({bounded});
   ExpectConflict(again, "data/q");
+}
+
+TEST_F(IcebergRewrite, I4EqualBoundsOnAnInputAreAConflictInAnyPartition) {
+  Create();
+  Append({Data("f1"), Data("f2"), Data("g", 10, 2)});
+  RewriteCommit request = Plan({"f1", "f2"});
+  iceberg::DataFile one = Positions("p", {}, 2);
+  one.lower_bounds = one.upper_bounds = {{iceberg::kFilePathFieldId, Path("f2")}};
+  Delete({one});
+  ExpectConflict(request, "position delete file s3://b/t/data/p");
+}
+
+TEST_F(IcebergRewrite, I6EqualBoundsOfAFileThatStaysAreKeptInAnyPartition) {
+  Create();
+  Append({Data("f1"), Data("f2"), Data("g", 10, 2)});
+  iceberg::DataFile stays = Positions("p", {}, 2);
+  stays.lower_bounds = stays.upper_bounds = {{iceberg::kFilePathFieldId, Path("f2")}};
+  iceberg::DataFile goes = Positions("q", {}, 2);
+  goes.lower_bounds = goes.upper_bounds = {{iceberg::kFilePathFieldId, Path("f1")}};
+  Delete({stays, goes});
+  RewriteCommit request = Plan({"f1"}, "out", 1);
+  request.removed_deletes = {{Path("p"), {}}, {Path("q"), {}}};
+  EXPECT_EQ(Run(request).value().delete_files_removed, 1);
+  EXPECT_THAT(LiveNames(), ElementsAre("f2", "g", "out", "p"));
 }
 
 TEST_F(IcebergRewrite, I11TwoVectorsForOneFileAreAPlainConflict) {
@@ -588,6 +614,28 @@ TEST_F(IcebergRewrite, RowIdsOfVersion3) {
   EXPECT_EQ(live.at("f3").file.first_row_id, 20);
   EXPECT_EQ(live.at("out").file.first_row_id, 30);
   for (const iceberg::ManifestFile& manifest : Manifests(head)) EXPECT_TRUE(manifest.first_row_id);
+}
+
+TEST_F(IcebergRewrite, I22FormatVersionThatChangedIsAConflict) {
+  Create(3);
+  Append({Data("f1"), Data("f2")});
+  RewriteCommit request = Plan({"f1", "f2"});
+  request.format_version = 2;
+  ExpectConflict(request, "the format version changed from 2 to 3");
+  request.format_version = 3;
+  EXPECT_TRUE(Run(request));
+}
+
+TEST_F(IcebergRewrite, HostileSizesThatOverflowAreCorrupt) {
+  Create();
+  iceberg::DataFile huge = Data("f1");
+  huge.file_size_in_bytes = std::numeric_limits<int64_t>::max();
+  iceberg::DataFile other = huge;
+  other.file_path = Path("f2");
+  Append({huge, other});
+  const std::set<std::string> keys = MetadataKeys();
+  ExpectFails(Run(Plan({"f1", "f2"})), Code::kCorrupt, "more than 64 bits");
+  EXPECT_EQ(MetadataKeys(), keys);
 }
 
 TEST_F(IcebergRewrite, Version1HasNoSequenceNumbers) {

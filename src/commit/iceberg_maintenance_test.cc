@@ -80,6 +80,39 @@ TEST_F(IcebergManifests, NothingToGainIsNoCommit) {
   EXPECT_EQ(MetadataKeys(), keys);
 }
 
+TEST_F(IcebergManifests, MergedBySomebodyElseMeanwhileIsNothingToGain) {
+  Create();
+  Append({Data("a")});
+  Append({Data("b")});
+  bool once = true;
+  MemoryCatalog::Hooks hooks;
+  hooks.before_apply = [&](const catalog::TableIdent&) {
+    if (std::exchange(once, false)) {
+      EXPECT_TRUE(Merge().value().snapshot_id);
+    }
+  };
+  catalog_.set_hooks(std::move(hooks));
+  const auto merged = Merge().value();
+  EXPECT_FALSE(merged.snapshot_id);
+  EXPECT_EQ(merged.rewritten, 0);
+  EXPECT_EQ(merged.added, 0);
+  EXPECT_EQ(Load().metadata.snapshots.size(), 3u);
+}
+
+TEST_F(IcebergManifests, I8SameRequestAgainTellsTheSame) {
+  Create();
+  Append({Data("a")});
+  Append({Data("b")});
+  const auto first = Merge().value();
+  --jobs_;
+  const auto again = Merge().value();
+  EXPECT_EQ(again.snapshot_id, first.snapshot_id);
+  EXPECT_EQ(first.rewritten, 2);
+  EXPECT_EQ(again.rewritten, 2);
+  EXPECT_EQ(first.added, 1);
+  EXPECT_EQ(again.added, 1);
+}
+
 TEST_F(IcebergManifests, SpecsStayApartAndMayBeChosen) {
   Create();
   for (const char* name : {"a", "b", "c"}) Append({Data(name)});
@@ -209,6 +242,19 @@ TEST_F(IcebergExpiry, RefThatMovesDuringTheCommitIsAConflict) {
   };
   catalog_.set_hooks(std::move(hooks));
   ExpectFails(Committer().CommitExpiry(request), Code::kConflict, "");
+  EXPECT_EQ(SnapshotIds().size(), 3u);
+}
+
+TEST_F(IcebergExpiry, I14TagMadeDuringTheCommitIsAConflictAndStays) {
+  const auto request = Request({ids_[0]});
+  bool once = true;
+  MemoryCatalog::Hooks hooks;
+  hooks.before_apply = [&](const catalog::TableIdent&) {
+    if (std::exchange(once, false)) SetRef("new", ids_[0], false);
+  };
+  catalog_.set_hooks(std::move(hooks));
+  ExpectFails(Committer().CommitExpiry(request), Code::kConflict, "ref \"new\"");
+  EXPECT_EQ(Load().metadata.refs.at("new").snapshot_id, ids_[0]);
   EXPECT_EQ(SnapshotIds().size(), 3u);
 }
 

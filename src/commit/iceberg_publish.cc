@@ -27,6 +27,7 @@ CommittedSnapshot FromSummary(const iceberg::Snapshot& snapshot) {
   committed.sequence_number = snapshot.sequence_number;
   committed.manifests_kept = number("manifests-kept");
   committed.manifests_written = number("manifests-created");
+  committed.manifests_replaced = number("manifests-replaced");
   committed.delete_files_removed = number("removed-delete-files");
   return committed;
 }
@@ -91,13 +92,10 @@ Result<CommittedSnapshot> SnapshotPublisher::Run(const Prepare& prepare, const C
       }
     }
     LITHIFY_TRY(SettleLost(loaded.metadata));
-    // A catalog finds a snapshot wrong whose sequence number or row ids somebody took on another
-    // branch meanwhile; on an unchanged table it is wrong in itself.
-    const bool refused = last_error_.code == Code::kInvalid && attempt_ > 1;
-    const bool moved_on = loaded.metadata_location != base_location_;
-    for (MetadataFiles& files : conflicted_) files.Remove();
-    conflicted_.clear();
-    if (refused && !moved_on) return FailKnown(last_error_);
+    doubted_ = false;
+    for (MetadataFiles& files : refused_) files.Remove();
+    refused_.clear();
+    if (attempt_ > 1 && IsFinal(loaded)) return FailKnown(last_error_);
     if (attempt_ > attempts_) return Exhausted();
     base_location_ = loaded.metadata_location;
     LITHIFY_TRY_ASSIGN(const auto done, Attempt(loaded, prepare, cancel));
@@ -106,10 +104,24 @@ Result<CommittedSnapshot> SnapshotPublisher::Run(const Prepare& prepare, const C
   }
 }
 
+// Whether another attempt would end as the last one did.
+bool SnapshotPublisher::IsFinal(const catalog::LoadedTable& now) const {
+  switch (last_error_.code) {
+    case Code::kDenied:
+    case Code::kNotFound:
+    case Code::kUnsupported: return true;
+    // A catalog finds a snapshot wrong whose sequence number or row ids somebody took on another
+    // branch meanwhile; on an unchanged table it is wrong in itself.
+    case Code::kInvalid: return now.metadata_location == base_location_;
+    default: return false;
+  }
+}
+
 // The newest state. While an attempt's outcome is open, every error is worth another look.
 Result<catalog::LoadedTable> SnapshotPublisher::Look() {
+  const bool open = doubted_ || !lost_.empty();
   Result<catalog::LoadedTable> loaded = LoadPatiently(services_, ident_);
-  for (int tries = 1; !loaded && !lost_.empty() && tries < kLooks; ++tries) {
+  for (int tries = 1; !loaded && open && tries < kLooks; ++tries) {
     Pause(services_, tries);
     loaded = services_.catalog.LoadTable(ident_);
   }
@@ -138,9 +150,10 @@ Status SnapshotPublisher::SettleLost(const iceberg::TableMetadata& table) {
                          {}});
 }
 
-// An error after which nothing of ours is in the table, unless an earlier attempt may still land.
+// An error after which nothing of ours is in the table, unless an earlier attempt may still land or
+// a refusal was not looked into.
 std::unexpected<Error> SnapshotPublisher::FailKnown(Error error) const {
-  if (lost_.empty()) return Fail(std::move(error));
+  if (lost_.empty() && !doubted_) return Fail(std::move(error));
   return Fail(Code::kUnknownOutcome,
               "a commit may or may not be applied: " + last_error_.ToString() +
                   "; what was tried next: " + error.ToString(),
@@ -199,15 +212,14 @@ Result<std::optional<CommittedSnapshot>> SnapshotPublisher::Send(const catalog::
                             {}}
                     : std::move(now.error());
   const Code code = last_error_.code;
+  if (code == Code::kTransient) {
+    files.Remove();
+    return std::nullopt;
+  }
   if (IsKnownFailure(code) || !guard::kIcebergUnknownOutcome) {
-    // A refusal may be the answer to a request that was sent twice: the next look tells.
-    conflicted_.push_back(std::move(files));
-    if (code == Code::kConflict || code == Code::kTransient || code == Code::kInvalid ||
-        code == Code::kUnknownOutcome) {
-      return std::nullopt;
-    }
-    for (MetadataFiles& refused : conflicted_) refused.Remove();
-    return FailKnown(last_error_);
+    doubted_ = guard::kIcebergUnknownOutcome;
+    refused_.push_back(std::move(files));
+    return std::nullopt;
   }
   lost_.push_back(Lost{LostAttempt{proposal.snapshot.parent_snapshot_id.value_or(0),
                                    proposal.snapshot.sequence_number},
@@ -241,6 +253,7 @@ Result<CommittedSnapshot> SnapshotPublisher::Confirm(const catalog::LoadedTable&
   committed.attempts = attempt_;
   committed.manifests_kept = proposal.manifests_kept;
   committed.manifests_written = proposal.manifests_written;
+  committed.manifests_replaced = proposal.manifests_replaced;
   committed.delete_files_removed = proposal.delete_files_removed;
   return committed;
 }

@@ -21,8 +21,14 @@
 
 namespace lithify::commit {
 
-// Whether CommitTable's error means, by its contract, that nothing has happened. All others count
-// as an unknown outcome.
+// Whether CommitTable's error says, by its contract, that the commit was not applied: kTransient,
+// which is given for nothing but a request that was not sent or was taken back, and the refusals
+// kConflict, kDenied, kInvalid, kNotFound and kUnsupported. All others, as kInternal, kCorrupt and
+// kLimit, are promised by no catalog and count as an unknown outcome.
+//
+// A refusal is believed only after a look at the table: something between us and the catalog may
+// have sent the request twice, and then it is the answer to the second of which the first was
+// applied. Where the look fails the outcome is unknown.
 bool IsKnownFailure(Code code);
 
 // Waits 50 ms before the second try, twice as long before each further one, 5 s at most (R118).
@@ -36,6 +42,7 @@ struct Proposal {
   iceberg::Snapshot snapshot;
   int64_t manifests_kept = 0;
   int64_t manifests_written = 0;
+  int64_t manifests_replaced = 0;
   int64_t delete_files_removed = 0;
 };
 
@@ -64,6 +71,7 @@ class SnapshotPublisher {
                                                 const Proposal& proposal, MetadataFiles files);
   Result<CommittedSnapshot> Confirm(const catalog::LoadedTable& now, const Proposal& proposal);
   Result<catalog::LoadedTable> Look();
+  bool IsFinal(const catalog::LoadedTable& now) const;
   Status SettleLost(const iceberg::TableMetadata& table);
   std::unexpected<Error> FailKnown(Error error) const;
   std::unexpected<Error> Exhausted() const;
@@ -79,9 +87,10 @@ class SnapshotPublisher {
     LostAttempt attempt;
     MetadataFiles files;
   };
-  std::vector<Lost> lost_;                 // Outcome not known.
-  std::vector<MetadataFiles> conflicted_;  // Refused; removed once a look has confirmed it.
-  std::string base_location_;              // Of the metadata that the last attempt was made on.
+  std::vector<Lost> lost_;              // Outcome not known.
+  std::vector<MetadataFiles> refused_;  // Removed once a look has confirmed it.
+  bool doubted_ = false;                // No look has confirmed the last refusal yet.
+  std::string base_location_;           // Of the metadata that the last attempt was made on.
   Error last_error_;
 };
 

@@ -12,7 +12,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Fault = MemoryCatalog::Fault;
 
-// Answers commits with these codes without doing anything, and loads as told; then as the table is.
+// Answers commits with these codes without doing anything, unless told otherwise, and loads as
+// told; then as the table is.
 class ScriptedCatalog final : public catalog::Catalog {
  public:
   explicit ScriptedCatalog(catalog::Catalog& real) : real_(real) {}
@@ -41,6 +42,10 @@ class ScriptedCatalog final : public catalog::Catalog {
     if (!commit_codes.empty()) {
       const Code code = commit_codes.front();
       commit_codes.erase(commit_codes.begin());
+      // As where a gateway sends the request twice, and the second is refused.
+      if (apply_first) {
+        EXPECT_TRUE(real_.CommitTable(ident, requirements, updates));
+      }
       if (on_refusal) on_refusal();
       return Fail(code, "told so");
     }
@@ -52,6 +57,7 @@ class ScriptedCatalog final : public catalog::Catalog {
   int commits = 0;
   std::vector<Code> load_codes;
   std::vector<Code> commit_codes;
+  bool apply_first = false;
   std::function<void()> on_refusal;
   std::vector<table::TableRequirement> last_requirements;
 
@@ -300,6 +306,87 @@ TEST_F(IcebergPublish, I35EachCodeHasItsOutcome) {
   script.commit_codes = std::vector<Code>(4, Code::kInternal);
   ExpectFails(Run(request), Code::kUnknownOutcome, "told so");
   EXPECT_GT(MetadataKeys().size(), keys.size());
+}
+
+TEST_F(IcebergPublish, I8RefusalOfARepeatedRequestIsASuccess) {
+  int n = 0;
+  for (const Code code :
+       {Code::kConflict, Code::kDenied, Code::kNotFound, Code::kUnsupported, Code::kInvalid}) {
+    const std::string name = std::to_string(++n);
+    Append({Data("a" + name), Data("b" + name)});
+    ScriptedCatalog& script = Script();
+    script.apply_first = true;
+    script.commit_codes = {code};
+    const auto done = Run(Plan({"a" + name, "b" + name}, "out" + name));
+    ASSERT_TRUE(done) << CodeName(code) << ": " << done.error().ToString();
+    EXPECT_TRUE(done->found_after_unknown);
+    EXPECT_EQ(done->attempts, 1);
+    EXPECT_EQ(done->snapshot_id, Head().snapshot_id);
+    EXPECT_EQ(script.commits, 1);
+    EXPECT_TRUE(Live().contains("out" + name));
+  }
+}
+
+TEST_F(IcebergPublish, I8RefusalOfARepeatedRequestIsUnknownWhereTheLookFails) {
+  int n = 0;
+  for (const Code code :
+       {Code::kConflict, Code::kDenied, Code::kNotFound, Code::kUnsupported, Code::kInvalid}) {
+    for (const Code look : {Code::kTransient, Code::kDenied}) {
+      const std::string name = std::to_string(++n);
+      Append({Data("a" + name), Data("b" + name)});
+      ScriptedCatalog& script = Script();
+      script.apply_first = true;
+      script.commit_codes = {code};
+      script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, look); };
+      const RewriteCommit request = Plan({"a" + name, "b" + name}, "out" + name);
+      ExpectFails(Run(request), Code::kUnknownOutcome, "may or may not be applied");
+      EXPECT_EQ(script.commits, 1);
+      EXPECT_LT(script.loads, 20);  // Bounded.
+      script.load_codes.clear();
+      // Every file of the snapshot is still there.
+      EXPECT_TRUE(Live().contains("out" + name)) << CodeName(code);
+    }
+  }
+}
+
+TEST_F(IcebergPublish, R302RefusalIsUnknownWhereTheLookFails) {
+  const RewriteCommit request = Plan({"a", "b"});
+  const std::set<std::string> keys = MetadataKeys();
+  ScriptedCatalog& script = Script();
+  script.commit_codes = {Code::kConflict};
+  script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kDenied); };
+  ExpectFails(Run(request), Code::kUnknownOutcome, request.job_id);
+  EXPECT_EQ(MetadataKeys().size(), keys.size() + 3);
+}
+
+TEST_F(IcebergPublish, I35TransientIsKnownWithoutALook) {
+  const RewriteCommit request = Plan({"a", "b"});
+  const std::set<std::string> keys = MetadataKeys();
+  ScriptedCatalog& script = Script();
+  script.commit_codes = {Code::kTransient};
+  script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kDenied); };
+  ExpectFails(Run(request), Code::kDenied, "told so");
+  EXPECT_EQ(MetadataKeys(), keys);
+}
+
+TEST_F(IcebergPublish, I8RefusedExpiryIsLookedInto) {
+  const int64_t first = Head().snapshot_id;
+  Append({Data("c")});
+  const auto request = [&](int64_t id) {
+    return IcebergCommitter::Expiry{ident_, Load().metadata_location, {id}, {}};
+  };
+  ScriptedCatalog& script = Script();
+  script.apply_first = true;
+  script.commit_codes = {Code::kConflict};
+  const auto done = Committer().CommitExpiry(request(first));
+  ASSERT_TRUE(done) << done.error().ToString();
+  EXPECT_EQ(done->metadata.FindSnapshot(first), nullptr);
+  const int64_t second = Head().snapshot_id;
+  Append({Data("d")});
+  script.commit_codes = {Code::kDenied};
+  script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kDenied); };
+  ExpectFails(Committer().CommitExpiry(request(second)), Code::kUnknownOutcome,
+              "may or may not be applied");
 }
 
 TEST_F(IcebergPublish, R118HarmlessConflictsAreRetriedWithGrowingPauses) {

@@ -138,6 +138,10 @@ Status RewriteAttempt::CheckTable() {
     return Conflict("another table has the name now", request_.ident.ToString());
   }
   LITHIFY_TRY_ASSIGN(head_snapshot_, BranchHead(table_, request_.branch));
+  if (request_.format_version != 0 && request_.format_version != table_.format_version) {
+    return Conflict("the format version changed from " + std::to_string(request_.format_version) +
+                    " to " + std::to_string(table_.format_version) + " after the plan");
+  }
   if (request_.schema_id != table_.current_schema_id) {
     return Conflict("the schema changed from " + std::to_string(request_.schema_id) + " to " +
                     std::to_string(table_.current_schema_id) + " after the plan");
@@ -523,6 +527,7 @@ Result<std::optional<Proposal>> RewriteAttempt::Produce(int attempt) {
                      builder.Finish(std::move(summary), services_.clock.Now(), attempt));
   proposal.manifests_kept = builder.kept();
   proposal.manifests_written = builder.written();
+  proposal.manifests_replaced = replaced;
   proposal.delete_files_removed = builder.counts().removed_delete_files();
   return proposal;
 }

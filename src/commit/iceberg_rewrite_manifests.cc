@@ -23,6 +23,8 @@ using iceberg::ManifestFile;
 constexpr int kAttempts = 4;
 // Entries are sorted in memory: so many manifests of the target size are taken together.
 constexpr int64_t kTargetsPerBatch = 8;
+// Larger ones nobody could read.
+constexpr int64_t kTargetBytesMax = int64_t{1} << 30;
 
 // Some small manifests of one spec and content, and how many shall replace them.
 struct Batch {
@@ -121,7 +123,7 @@ class ManifestAttempt {
       : services_(services), request_(request), mark_(mark), cancel_(cancel) {}
 
   Result<std::optional<Proposal>> Run(const catalog::LoadedTable& loaded, MetadataFiles& files,
-                                      int attempt, IcebergCommitter::ManifestRewriteResult& result);
+                                      int attempt);
 
  private:
   IcebergCommitServices& services_;
@@ -130,26 +132,25 @@ class ManifestAttempt {
   const CancelFlag& cancel_;
 };
 
-Result<std::optional<Proposal>> ManifestAttempt::Run(
-    const catalog::LoadedTable& loaded, MetadataFiles& files, int attempt,
-    IcebergCommitter::ManifestRewriteResult& result) {
+Result<std::optional<Proposal>> ManifestAttempt::Run(const catalog::LoadedTable& loaded,
+                                                     MetadataFiles& files, int attempt) {
   const iceberg::TableMetadata& table = loaded.metadata;
   if (table.has_encryption) return Fail(Code::kUnsupported, "the table is encrypted");
   const auto ref = table.refs.find(request_.branch);
   if (ref == table.refs.end() && table.RefSnapshot(request_.branch) == nullptr) return std::nullopt;
   LITHIFY_TRY_ASSIGN(const iceberg::Snapshot* head, BranchHead(table, request_.branch));
   LITHIFY_TRY_ASSIGN(const auto manifests, ManifestsOf(services_.locations, table, *head));
-  const std::vector<Batch> batches =
-      PlanBatches(manifests, request_.target_size_bytes, request_.spec_id);
+  const std::vector<Batch> batches = PlanBatches(
+      manifests, std::min(request_.target_size_bytes, kTargetBytesMax), request_.spec_id);
   if (batches.empty()) return std::nullopt;
 
   SnapshotBuilder builder(services_.locations, table, *head, files, services_.random);
   std::vector<bool> replaced(manifests.size(), false);
   int64_t entries = 0;
-  result = {};
+  int64_t rewritten = 0;
   for (const Batch& batch : batches) {
     for (const size_t i : batch.manifests) replaced[i] = true;
-    result.rewritten += static_cast<int64_t>(batch.manifests.size());
+    rewritten += static_cast<int64_t>(batch.manifests.size());
     LITHIFY_TRY_ASSIGN(const int64_t live,
                        WriteBatch(services_, table, manifests, batch, builder, cancel_));
     entries += live;
@@ -157,12 +158,11 @@ Result<std::optional<Proposal>> ManifestAttempt::Run(
   for (size_t i = 0; i < manifests.size(); ++i) {
     if (!replaced[i]) LITHIFY_TRY(builder.Keep(manifests[i]));
   }
-  result.added = builder.written();
 
   SnapshotSummary summary = builder.counts().Build(head->summary);
   summary["manifests-created"] = std::to_string(builder.written());
   summary["manifests-kept"] = std::to_string(builder.kept());
-  summary["manifests-replaced"] = std::to_string(result.rewritten);
+  summary["manifests-replaced"] = std::to_string(rewritten);
   summary["entries-processed"] = std::to_string(entries);
   // Not a compaction of data: table_health must not take it for one (R078).
   AddStamp(SnapshotStamp{request_.job_id, mark_.fingerprint, request_.trigger, request_.principal,
@@ -173,6 +173,7 @@ Result<std::optional<Proposal>> ManifestAttempt::Run(
                      builder.Finish(std::move(summary), services_.clock.Now(), attempt));
   proposal.manifests_kept = builder.kept();
   proposal.manifests_written = builder.written();
+  proposal.manifests_replaced = rewritten;
   return proposal;
 }
 
@@ -187,15 +188,16 @@ Result<IcebergCommitter::ManifestRewriteResult> IcebergCommitter::RewriteManifes
   const std::vector<std::string> parts = {"rewrite_manifests " + request.branch};
   const CommitMark mark{request.job_id, CommitFingerprint(request.job_id, parts)};
   SnapshotPublisher publisher(services_, request.ident, request.branch, mark, kAttempts);
-  ManifestRewriteResult result;
   ManifestAttempt attempt(services_, request, mark, cancel);
-  LITHIFY_TRY_ASSIGN(
-      const CommittedSnapshot committed,
-      publisher.Run([&](const catalog::LoadedTable& loaded, MetadataFiles& files,
-                        int number) { return attempt.Run(loaded, files, number, result); },
-                    cancel));
-  if (committed.snapshot_id != 0) result.snapshot_id = committed.snapshot_id;
-  return result;
+  LITHIFY_TRY_ASSIGN(const CommittedSnapshot committed,
+                     publisher.Run([&](const catalog::LoadedTable& loaded, MetadataFiles& files,
+                                       int number) { return attempt.Run(loaded, files, number); },
+                                   cancel));
+  // What is in the table, not what an attempt had in mind.
+  if (committed.snapshot_id == 0) return ManifestRewriteResult{};
+  return ManifestRewriteResult{.snapshot_id = committed.snapshot_id,
+                               .rewritten = committed.manifests_replaced,
+                               .added = committed.manifests_written};
 }
 
 }  // namespace lithify::commit

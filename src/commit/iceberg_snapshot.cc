@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "commit/iceberg_commit.h"
@@ -25,6 +26,13 @@ void SetIfAny(SnapshotSummary& summary, const char* key, int64_t value) {
   if (value > 0) summary[key] = std::to_string(value);
 }
 
+// A count of -1 says that a writer did not count.
+Status AddTo(int64_t& sum, int64_t count, const std::string& where) {
+  if (!__builtin_add_overflow(sum, std::max<int64_t>(count, 0), &sum)) return {};
+  return Fail(Code::kCorrupt, "the rows or bytes of a change are more than 64 bits can count",
+              where, "look at what the manifests say of this file");
+}
+
 // Java leaves out a total that its parent lacks or that would be negative; so do we.
 void SetTotal(SnapshotSummary& summary, const SnapshotSummary& parent, const std::string& key,
               int64_t added, int64_t removed) {
@@ -45,9 +53,11 @@ bool SameFile(const DataFile& a, const DataFile& b) {
   const iceberg::PartitionKey key_b{b.spec_id, b.partition};
   if (key_a < key_b || key_b < key_a) return false;
   if (a == b) return true;
-  DataFile rest = b;
-  rest.partition = a.partition;
-  return a == rest;
+  DataFile rest_a = a;
+  DataFile rest_b = b;
+  rest_a.partition.clear();
+  rest_b.partition.clear();
+  return rest_a == rest_b;
 }
 
 bool SameEntry(const ManifestEntry& a, const ManifestEntry& b) {
@@ -66,7 +76,11 @@ ManifestEntry AsRead(ManifestEntry entry, int64_t sequence_number,
   DataFile& file = entry.file;
   if (next_row_id && !file.first_row_id && entry.status != EntryStatus::kDeleted) {
     file.first_row_id = *next_row_id;
-    *next_row_id += file.record_count;
+    // Beyond 64 bits there is no next file: the reader refuses it.
+    if (__builtin_add_overflow(*next_row_id, std::max<int64_t>(file.record_count, 0),
+                               &*next_row_id)) {
+      *next_row_id = std::numeric_limits<int64_t>::max();
+    }
   }
   return entry;
 }
@@ -75,23 +89,23 @@ ManifestEntry AsRead(ManifestEntry entry, int64_t sequence_number,
 
 // --- summary -----------------------------------------------------------------------------------
 
-void SummaryCounts::Count(const DataFile& file, Side& side) {
+Status SummaryCounts::Count(const DataFile& file, Side& side) {
   partitions_.insert(iceberg::PartitionKey{file.spec_id, file.partition});
-  side.bytes +=
-      file.deletion_vector() ? file.content_size_in_bytes.value_or(0) : file.file_size_in_bytes;
+  LITHIFY_TRY(AddTo(
+      side.bytes,
+      file.deletion_vector() ? file.content_size_in_bytes.value_or(0) : file.file_size_in_bytes,
+      file.file_path));
   if (file.content == FileContent::kData) {
     side.data_files += 1;
-    side.records += file.record_count;
-    return;
+    return AddTo(side.records, file.record_count, file.file_path);
   }
   side.delete_files += 1;
   if (file.content == FileContent::kEqualityDeletes) {
     side.equality_delete_files += 1;
-    side.equality_deletes += file.record_count;
-    return;
+    return AddTo(side.equality_deletes, file.record_count, file.file_path);
   }
   (file.deletion_vector() ? side.dvs : side.position_delete_files) += 1;
-  side.position_deletes += file.record_count;
+  return AddTo(side.position_deletes, file.record_count, file.file_path);
 }
 
 SnapshotSummary SummaryCounts::Build(const SnapshotSummary& parent) const {
@@ -178,8 +192,7 @@ Status SnapshotBuilder::Keep(ManifestFile manifest) {
     LITHIFY_TRY(ForEachEntry(locations_, table_, manifest, all, [&](ManifestEntry&& entry) {
       const auto status = static_cast<size_t>(entry.status);
       ++files[status];
-      rows[status] += std::max<int64_t>(entry.file.record_count, 0);
-      return Status();
+      return AddTo(rows[status], entry.file.record_count, manifest.manifest_path);
     }));
     manifest.existing_files_count = files[0];
     manifest.added_files_count = files[1];
@@ -208,7 +221,7 @@ Result<int64_t> SnapshotBuilder::Rewrite(const ManifestFile& manifest,
     if (!removed(entry)) continue;
     entry.status = EntryStatus::kDeleted;
     entry.snapshot_id = snapshot_id_;
-    counts_.Removed(entry.file);
+    LITHIFY_TRY(counts_.Removed(entry.file));
     ++removals;
   }
   auto& to = manifest.content == ManifestContent::kData ? data_ : deletes_;
@@ -234,7 +247,7 @@ Status SnapshotBuilder::AddDataFiles(std::span<const DataFile> files,
       entry.file_sequence_number = inherited;
       entry.file = file;
       entry.file.first_row_id.reset();
-      counts_.Added(file);
+      LITHIFY_TRY(counts_.Added(file));
       added.entries.push_back(std::move(entry));
     }
     files = files.subspan(added.entries.size());

@@ -31,8 +31,9 @@ using SnapshotSummary = std::map<std::string, std::string>;
 // Snapshot Summary Fields].
 class SummaryCounts {
  public:
-  void Added(const iceberg::DataFile& file) { Count(file, added_); }
-  void Removed(const iceberg::DataFile& file) { Count(file, removed_); }
+  // kCorrupt where a sum is beyond 64 bits.
+  Status Added(const iceberg::DataFile& file) { return Count(file, added_); }
+  Status Removed(const iceberg::DataFile& file) { return Count(file, removed_); }
   int64_t removed_delete_files() const { return removed_.delete_files; }
   // With totals carried on from the parent, where it has them.
   SnapshotSummary Build(const SnapshotSummary& parent) const;
@@ -49,7 +50,7 @@ class SummaryCounts {
     int64_t position_deletes = 0;
     int64_t equality_deletes = 0;
   };
-  void Count(const iceberg::DataFile& file, Side& side);
+  Status Count(const iceberg::DataFile& file, Side& side);
 
   Side added_;
   Side removed_;

@@ -217,6 +217,11 @@ DeleteFacts MakeDeleteFacts(const iceberg::ManifestEntry& entry,
   for (const auto& [id, bound] : file.upper_bounds) {
     if (id == iceberg::kFilePathFieldId) facts.upper_path = bound;
   }
+  // Planners and readers take such a file for one of this path alone, whatever its partition.
+  if (facts.referenced.empty() && facts.lower_path == facts.upper_path) {
+    facts.referenced = facts.lower_path;
+    facts.by_bounds = !facts.referenced.empty();
+  }
   return facts;
 }
 
@@ -253,8 +258,11 @@ bool InputIndex::Reaches(const DeleteFacts& file) const {
   }
   if (!file.referenced.empty()) {
     const auto input = sequence_by_canonical_.find(canonical_(file.referenced));
-    return input != sequence_by_canonical_.end() &&
-           AppliesBySequence(file.content, file.sequence_number, input->second);
+    if (input != sequence_by_canonical_.end() &&
+        AppliesBySequence(file.content, file.sequence_number, input->second)) {
+      return true;
+    }
+    if (!file.by_bounds) return false;
   }
   const auto members = partitions_.find(file.partition);
   if (members == partitions_.end()) return false;
@@ -300,11 +308,11 @@ void CoveredDeletes::Add(DeleteFacts file, std::span<const std::string> paths) {
   };
   if (added.content == FileContent::kEqualityDeletes) {
     widen(added.unpartitioned ? everywhere_ : partitions_[added.partition]);
-  } else if (!added.referenced.empty()) {
-    OpenPath(added.referenced, index);
-  } else if (!paths.empty()) {
-    for (const std::string& path : paths) OpenPath(path, index);
-  } else {
+    return;
+  }
+  if (!added.referenced.empty()) OpenPath(added.referenced, index);
+  for (const std::string& path : paths) OpenPath(path, index);
+  if (paths.empty() && (added.referenced.empty() || added.by_bounds)) {
     Scope& scope = partitions_[added.partition];
     widen(scope);
     scope.positional.push_back(index);

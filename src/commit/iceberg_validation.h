@@ -100,7 +100,9 @@ struct DeleteFacts {
   int64_t sequence_number = 0;
   iceberg::PartitionKey partition;
   bool unpartitioned = false;
-  std::string referenced;  // Empty: may name any file.
+  std::string referenced;  // By referenced_data_file or equal bounds; empty: may name any file.
+  // `referenced` is known from the bounds alone, which a writer may have cut short.
+  bool by_bounds = false;
   std::string lower_path;  // Bounds of the paths it names; empty: unknown. May be cut short.
   std::string upper_path;
 
@@ -134,7 +136,9 @@ class InputIndex {
   explicit InputIndex(Canonical canonical) : canonical_(std::move(canonical)) {}
   void Add(std::string_view path, const iceberg::PartitionKey& partition, int64_t sequence_number);
   size_t size() const { return sequence_by_canonical_.size(); }
-  // Whether the delete may apply to a row of an input.
+  // Whether the delete may apply to a row of an input. A position delete that references a file
+  // reaches it in any partition; one that may name any file, those of its partition within its
+  // bounds.
   bool Reaches(const DeleteFacts& file) const;
 
  private:

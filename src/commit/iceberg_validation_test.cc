@@ -278,6 +278,48 @@ TEST_F(Reaches, T14PartitionWideDeletesByPartitionAndBounds) {
   EXPECT_TRUE(index_.Reaches(bounded));
 }
 
+// The facts of a position delete in the manifest of another partition than the inputs'.
+DeleteFacts WithBounds(const std::string& lower, const std::string& upper) {
+  iceberg::ManifestEntry entry;
+  entry.file.content = FileContent::kPositionDeletes;
+  entry.file.file_path = "P";
+  entry.file.partition = {Value(int64_t{3})};
+  entry.file.lower_bounds = {{iceberg::kFilePathFieldId, lower}};
+  entry.file.upper_bounds = {{iceberg::kFilePathFieldId, upper}};
+  entry.sequence_number = 6;
+  iceberg::PartitionSpec spec;
+  spec.fields = {{{1}, 1000, "day", "identity"}};
+  return MakeDeleteFacts(entry, spec);
+}
+
+TEST_F(Reaches, I4EqualBoundsReferenceAFileInAnyPartition) {
+  const DeleteFacts facts = WithBounds("s3a://b/f1", "s3a://b/f1");
+  EXPECT_EQ(facts.partition, Part(3));
+  EXPECT_EQ(facts.referenced, "s3a://b/f1");
+  EXPECT_TRUE(index_.Reaches(facts));
+  EXPECT_TRUE(index_.Reaches(WithBounds("s3://b/f1", "s3://b/f1")));
+  EXPECT_FALSE(index_.Reaches(WithBounds("s3a://b/f3", "s3a://b/f3")));
+  // Too old for it.
+  DeleteFacts old = facts;
+  old.sequence_number = 2;
+  EXPECT_FALSE(index_.Reaches(old));
+  // A vector reaches what it references, too.
+  DeleteFacts vector = Vector(6, "s3a://b/g");
+  vector.partition = Part(3);
+  EXPECT_TRUE(index_.Reaches(vector));
+  // Of several files: those of its partition.
+  EXPECT_FALSE(index_.Reaches(WithBounds("s3a://b/f1", "s3a://b/g")));
+  EXPECT_EQ(WithBounds("s3a://b/f1", "s3a://b/g").referenced, "");
+  EXPECT_EQ(WithBounds("", "").referenced, "");
+}
+
+TEST_F(Reaches, T14EqualBoundsThatWereCutShortReachTheirPartition) {
+  DeleteFacts cut = WithBounds("s3a://b/f", "s3a://b/f");
+  EXPECT_FALSE(index_.Reaches(cut));
+  cut.partition = Part(1);
+  EXPECT_TRUE(index_.Reaches(cut));
+}
+
 TEST_F(Reaches, EqualityDeletesReachStrictlyOlderData) {
   EXPECT_FALSE(index_.Reaches(Equality(3, Part(1))));
   EXPECT_TRUE(index_.Reaches(Equality(4, Part(1))));
@@ -376,6 +418,26 @@ TEST_F(Covered, I6WithoutPathsThePartitionDecides) {
   covered_.Output(Part(1), 2);  // New names are in no delete file.
   EXPECT_EQ(Removable(), 1u);
   covered_.Stays("f2", Part(1), 4);
+  EXPECT_EQ(Removable(), 0u);
+}
+
+TEST_F(Covered, I6EqualBoundsNeedTheirFileInAnyPartition) {
+  covered_.Add(WithBounds("s3a://b/f2", "s3a://b/f2"), {});
+  EXPECT_TRUE(covered_.open());
+  EXPECT_TRUE(covered_.MayNeed(6, [](const PartitionKey&) { return false; }));
+  covered_.Stays("s3a://b/f9", Part(1), 4);
+  EXPECT_EQ(Removable(), 1u);
+  covered_.Stays("s3a://b/f2", Part(1), 7);  // Newer than the delete: it does not apply.
+  EXPECT_EQ(Removable(), 1u);
+  covered_.Stays("s3://b/f2", Part(1), 4);
+  EXPECT_EQ(Removable(), 0u);
+}
+
+TEST_F(Covered, I6EqualBoundsThatWereCutShortNeedTheirPartition) {
+  covered_.Add(WithBounds("f", "f"), {});
+  covered_.Stays("f2", Part(1), 4);
+  EXPECT_EQ(Removable(), 1u);
+  covered_.Stays("f2", Part(3), 4);
   EXPECT_EQ(Removable(), 0u);
 }
 

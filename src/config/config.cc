@@ -133,6 +133,8 @@ void CrossCheck(const HiveConfig& config, const std::string& where, Problems& pr
              options.target_file_bytes, where, problems);
   CheckOrder("compaction.target_file_bytes", options.target_file_bytes, "compaction.file_bytes_max",
              options.file_bytes_max, where, problems);
+  CheckOrder("compaction.file_bytes_max", options.file_bytes_max, "compaction.max_input_bytes",
+             options.max_input_bytes, where, problems);
   CheckOrder("output.page_bytes", config.shape.page_bytes, "output.row_group_bytes",
              config.shape.row_group_bytes, where, problems);
   if (config.jobs > 0 && config.partitions_at_once > config.jobs) {

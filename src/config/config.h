@@ -40,6 +40,7 @@ struct HiveConfig {
   rewrite::OutputShape shape;
   rewrite::Verify verify = rewrite::Verify::kSample;
   Duration interval = std::chrono::seconds(300);  // --watch.
+  Duration claim_ttl = std::chrono::minutes(15);  // 0: no claims.
   int jobs = 0;                                   // 0: all cores.
   int partitions_at_once = 0;                     // 0: half of the jobs, at least one (Q5).
   int64_t memory_bytes = kGiB;

@@ -55,6 +55,9 @@ TEST(Config, EmptyFileGivesTheDefaultsOfTheOuriosPreset) {
   EXPECT_EQ(c.interval, seconds(300));
   EXPECT_EQ(c.options.grace, minutes(15));
   EXPECT_EQ(c.options.min_files, 4);
+  EXPECT_EQ(c.options.max_input_files, 10'000);
+  EXPECT_EQ(c.options.max_input_bytes, 100 * kGiB);
+  EXPECT_EQ(c.claim_ttl, minutes(15));
   EXPECT_EQ(c.options.small_file_bytes, 128 * kMiB);
   EXPECT_EQ(c.options.target_file_bytes, 512 * kMiB);
   EXPECT_EQ(c.options.file_bytes_min, 256 * kMiB);
@@ -224,6 +227,10 @@ TEST(Config, R048ValuesOutOfRangeNameTheRange) {
   EXPECT_THAT(Problem("[compaction]\ngc_grace = 0\n"),
               HasSubstr("compaction.gc_grace: 0 is not allowed; it must be a duration from 1min "
                         "to 365d"));
+  EXPECT_THAT(Problem("[compaction]\nmax_input_files = 1\n"), HasSubstr("from 2 to 1,000,000"));
+  EXPECT_THAT(Problem("[compaction]\nclaim_ttl = \"25h\"\n"),
+              HasSubstr("a duration from 1s to 1d, or 0 for none"));
+  EXPECT_EQ(Good("[compaction]\nclaim_ttl = 0\n").claim_ttl, seconds(0));
   EXPECT_THAT(Problem("[compaction]\ngc_grace = -5\n"), HasSubstr("-5 is not allowed"));
   EXPECT_THAT(Problem("[limits]\nmemory = \"255MiB\"\n"),
               HasSubstr("it must be a size from 256MiB to 16TiB"));
@@ -250,6 +257,9 @@ TEST(Config, ValuesThatDoNotFitTogether) {
               HasSubstr("at most compaction.file_bytes_min"));
   EXPECT_THAT(Problem("[compaction]\ntarget_file_bytes = \"3GiB\"\n"),
               HasSubstr("at most compaction.file_bytes_max"));
+  EXPECT_THAT(Problem("[compaction]\nmax_input_bytes = \"1GiB\"\n"),
+              HasSubstr("compaction.file_bytes_max: is 2.0 GiB, but must be at most "
+                        "compaction.max_input_bytes, which is 1.0 GiB"));
   EXPECT_THAT(Problem("[output]\nrow_group_bytes = \"64KiB\"\n"),
               HasSubstr("output.page_bytes: is 1.0 MiB"));
   EXPECT_THAT(Problem("[limits]\njobs = 2\npartitions_at_once = 3\n"),

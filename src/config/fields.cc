@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "table/hive_claim.h"
 
 namespace lithify::config {
 namespace {
@@ -255,6 +256,9 @@ std::vector<Field> CompactionFields() {
       BytesField("compaction.target_file_bytes", 1, kTiB, false, AT(options.target_file_bytes)),
       BytesField("compaction.file_bytes_min", 1, kTiB, false, AT(options.file_bytes_min)),
       BytesField("compaction.file_bytes_max", 1, kTiB, false, AT(options.file_bytes_max)),
+      CountField("compaction.max_input_files", 2, 1'000'000, AT(options.max_input_files)),
+      BytesField("compaction.max_input_bytes", 1, kTiB, false, AT(options.max_input_bytes)),
+      DurationField("compaction.claim_ttl", seconds(1), table::kClaimTtlMax, true, AT(claim_ttl)),
       DurationField("compaction.gc_grace", minutes(1), days(365), false, AT(options.gc_grace)),
       DurationField("compaction.retention", days(1), days(36500), true, AT(options.retention)),
       VerifyField(),

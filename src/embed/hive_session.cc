@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "embed/claim_holder.h"
 #include "rewrite/event_file.h"
 #include "rewrite/parquet_runner.h"
 #include "storage/local_store.h"
@@ -104,6 +105,8 @@ Result<std::unique_ptr<HiveSession>> HiveSession::Open(const std::string& root,
   }
   std::unique_ptr<HiveSession> session(new HiveSession(absolute.string(), std::move(config)));
   LITHIFY_TRY_ASSIGN(session->store_, storage::OpenLocalStore(session->root_));
+  session->memory_ =
+      std::make_shared<job::SweepMemory>(MakeClaimHolder(session->random_), IsHolderGone);
   session->audit_ = observe::OpenFileAuditLog(session->audit_path());
   return session;
 }
@@ -124,10 +127,12 @@ std::unique_ptr<HiveWork> HiveSession::Begin(observe::Progress& progress,
                                    .random = random_,
                                    .audit = *audit_,
                                    .progress = progress,
-                                   .encode_events = rewrite::EncodeCompactionEvents};
+                                   .encode_events = rewrite::EncodeCompactionEvents,
+                                   .memory = memory_};
   job::HiveSettings settings;
   settings.series = config_.series;
   settings.options = config_.options;
+  settings.claim_ttl = config_.claim_ttl;
   settings.shape = config_.shape;
   settings.verify = config_.verify;
   settings.threads = threads();

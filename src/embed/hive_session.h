@@ -80,6 +80,7 @@ class HiveSession {
   SystemRandom random_;
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<observe::AuditLog> audit_;
+  std::shared_ptr<job::SweepMemory> memory_;
 };
 
 // Gives the calling thread, and those that it starts later, a low CPU priority and the idle I/O

@@ -87,14 +87,10 @@ Result<config::CatalogConfig> ChooseCatalog(const config::HiveConfig& config,
 
 Status IcebergSession::OpenSqlite(const config::CatalogConfig& catalog) {
   LITHIFY_TRY_ASSIGN(const std::string path, SqlitePath(catalog.uri));
-  const auto open = [&](std::string name) {
-    return catalog::OpenSqliteCatalog({.path = path, .catalog_name = std::move(name)}, *locations_,
-                                      clock_, random_);
-  };
-  // The name that a person gives the catalog need not be the one in the file, if there is one only.
-  auto opened = open(catalog.name);
-  if (!opened && opened.error().code == Code::kNotFound) opened = open({});
-  LITHIFY_TRY_ASSIGN(catalog_, std::move(opened));
+  LITHIFY_TRY_ASSIGN(catalog_,
+                     catalog::OpenSqliteCatalog(
+                         {.path = path, .catalog_name = catalog.name, .or_the_only_one = true},
+                         *locations_, clock_, random_));
   if (audit_path_.empty()) audit_path_ = path + ".audit.jsonl";
   return {};
 }

@@ -6,6 +6,7 @@
 
 #include "base/guard.h"
 #include "commit/hive_commit.h"
+#include "table/hive_claim.h"
 #include "table/hive_manifest.h"
 
 namespace lithify::job {
@@ -25,6 +26,14 @@ Result<bool> MayRemove(storage::Store& store, const PartitionId& id, const std::
   if (!recorded) return true;
   const RetiredFile* record = FindRetired(snapshot->manifest, name);
   return record != nullptr && record->reason != RetiredFile::Reason::kForeign;
+}
+
+// True if nobody can be at work under this claim. One that is no claim of a lithify's stays.
+Result<bool> IsDeadClaim(const HiveServices& services, const std::string& key) {
+  LITHIFY_TRY_ASSIGN(const storage::Blob blob, services.store.Get(key, table::kClaimBytesMax));
+  const auto claim = table::ParseClaim(blob.bytes);
+  return claim && (!table::IsLiveClaim(*claim, services.clock.Now()) ||
+                   services.memory->IsAbandoned(*claim));
 }
 
 class Collector {
@@ -47,6 +56,9 @@ class Collector {
          plan::PlanGc(loaded_.state, settings_.options, services_.clock.Now())) {
       switch (decision.action) {
         case GcAction::kRemove: removals.push_back(std::move(decision)); break;
+        case GcAction::kRemoveClaim:
+          if (IsDeadClaim(decision)) removals.push_back(std::move(decision));
+          break;
         case GcAction::kFenceRemove:
           if (loaded_.state.manifest->manifest.has_lineage) {
             orphans.push_back(std::move(decision));
@@ -77,6 +89,19 @@ class Collector {
   }
 
  private:
+  bool IsDeadClaim(const GcDecision& decision) {
+    const std::string key = id_.key_prefix + decision.name;
+    auto dead = job::IsDeadClaim(services_, key);
+    if (dead && *dead) return true;
+    if (dead) {
+      Report(report_.kept, {decision.name, decision.size, GcAction::kKeep,
+                            "a claim that has not expired, or not one of lithify's"});
+    } else if (dead.error().code != Code::kNotFound) {
+      report_.errors.push_back(std::move(dead.error()).In(key));
+    }
+    return false;
+  }
+
   bool Undecided(const std::string& name) const {
     const FileState state = files_.at(name)->state;
     return state == FileState::kAmbiguous || state == FileState::kUnreadable;

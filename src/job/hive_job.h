@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,6 +22,7 @@
 #include "base/hive.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "job/hive_memory.h"
 #include "observe/audit_log.h"
 #include "observe/progress.h"
 #include "plan/hive_plan.h"
@@ -42,11 +44,16 @@ struct HiveServices {
   // Makes the bytes of one Parquet event file: rewrite::EncodeCompactionEvents, except in tests.
   // Must be set when HiveSettings::audit_series is (kInvalid otherwise).
   std::function<Result<std::string>(std::span<const rewrite::CompactionEvent>)> encode_events = {};
+  // Shared by all jobs of this process on this tree. Null: the job has one of its own.
+  std::shared_ptr<SweepMemory> memory = {};
 };
 
 struct HiveSettings {
   std::vector<SeriesLayout> series;
   plan::HiveOptions options;
+  // A partition is claimed for so long while it is rewritten, and again when half of it is over
+  // (Q3). Zero: no claims are made, and none are heeded.
+  Duration claim_ttl = std::chrono::minutes(15);
   rewrite::OutputShape shape;  // `outputs` is set per plan.
   rewrite::Verify verify = rewrite::Verify::kSample;
   int threads = 1;              // --jobs: all worker threads together.
@@ -141,8 +148,7 @@ struct VerifyTreeReport {
 
 class HiveJob {
  public:
-  HiveJob(HiveServices services, HiveSettings settings)
-      : services_(std::move(services)), settings_(std::move(settings)) {}
+  HiveJob(HiveServices services, HiveSettings settings);
 
   // One pass over the tree: reconcile, collect garbage, adopt late files, compact candidates.
   // `dry_run` changes nothing at all. An error only if the tree itself cannot be listed or the

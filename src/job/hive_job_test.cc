@@ -142,6 +142,18 @@ TEST(HiveSweep, WithoutAnIntentNothingIsCommitted) {  // T25
   EXPECT_EQ(world.LiveRows(kSealed), kFiveRows);
 }
 
+TEST(HiveSweep, WithoutAnIntentNothingIsAdopted) {  // T25
+  JobWorld world;
+  world.WriteFive(kSealed);
+  ASSERT_TRUE(world.Sweep().has_value());
+  world.Write(kSealed, "late", {"r6"});
+  world.audit = std::make_unique<DeniedAudit>();
+  const auto report = world.Sweep();
+  EXPECT_EQ(Of(report, kSealed).outcome, Outcome::kFailed);
+  EXPECT_EQ(Of(report, kSealed).error->code, Code::kDenied);
+  EXPECT_EQ(world.Manifest(kSealed).generation, 2U);
+}
+
 TEST(HiveSweep, H1_AdoptsALateFileAndCompactsIt) {  // Q4, T22, R204
   JobWorld world;
   world.WriteFive(kSealed);
@@ -153,8 +165,8 @@ TEST(HiveSweep, H1_AdoptsALateFileAndCompactsIt) {  // Q4, T22, R204
   EXPECT_EQ(outcome.outcome, Outcome::kCommitted);
   EXPECT_THAT(outcome.adopted, ElementsAre("late.parquet"));
   EXPECT_EQ(world.LiveRows(kSealed), (Rows{"r1", "r2", "r3", "r4", "r5", "r6"}));
-  EXPECT_THAT(world.Phases(),
-              ElementsAre("intent 2", "committed 2", "adopted 3", "intent 4", "committed 4"));
+  EXPECT_THAT(world.Phases(), ElementsAre("intent 2", "committed 2", "intent 3", "adopted 3",
+                                          "intent 4", "committed 4"));
 }
 
 TEST(HiveSweep, H1_AdoptsInAnOpenPartition) {

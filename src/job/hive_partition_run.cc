@@ -1,6 +1,7 @@
 #include "job/hive_partition_run.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/guard.h"
@@ -18,6 +19,12 @@ using Phase = AuditEvent::Phase;
 constexpr int kAdoptionsMax = 3;
 constexpr int kSwapsMax = 3;  // Of one swap that is known not to have been applied.
 constexpr int kRebasesMax = 3;
+
+// Errors that depend on what is in the tree and in the configuration, not on the moment.
+bool IsLasting(Code code) {
+  return code == Code::kCorrupt || code == Code::kUnsupported || code == Code::kInvalid ||
+         code == Code::kLimit || code == Code::kInternal;
+}
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
@@ -42,7 +49,12 @@ PartitionRun::PartitionRun(const HiveServices& services, const HiveSettings& set
 PartitionOutcome PartitionRun::Run(GcReport& gc) {
   const Duration begin = services_.clock.Monotonic();
   Status done = Steps(gc);
+  if (claim_) {
+    claim_->Release();
+    for (std::string& note : claim_->TakeNotes()) outcome_.notes.push_back(std::move(note));
+  }
   if (!done) {
+    if (rewriting_ && IsLasting(done.error().code)) RememberFailure(done.error());
     switch (done.error().code) {
       case Code::kCancelled: outcome_.outcome = Outcome::kCancelled; break;
       case Code::kConflict: outcome_.outcome = Outcome::kLostRace; break;
@@ -61,10 +73,12 @@ Status PartitionRun::Steps(GcReport& gc) {
   LITHIFY_TRY(Load());
   LITHIFY_TRY(Collect(gc));
   LITHIFY_TRY(cancel_.Check());
-  if (loaded_.irregular) return Fail(*loaded_.trouble);
-  LITHIFY_TRY(Adopt());
-  if (loaded_.trouble) return Fail(*loaded_.trouble);
-  LITHIFY_TRY(Plan());
+  LITHIFY_TRY(Decide());
+  if (!dry_run_ && outcome_.plan.verdict == plan::Verdict::kCandidate) {
+    LITHIFY_TRY(cancel_.Check());
+    LITHIFY_TRY(CheckFailedBefore());
+    LITHIFY_TRY(Claim());
+  }
   if (outcome_.plan.verdict != plan::Verdict::kCandidate) {
     outcome_.outcome = outcome_.adopted.empty() || dry_run_ ? Outcome::kSkipped : Outcome::kAdopted;
     return {};
@@ -77,6 +91,13 @@ Status PartitionRun::Steps(GcReport& gc) {
   LITHIFY_TRY(cancel_.Check());
   LITHIFY_TRY(TakeOver());
   return Rewrite();
+}
+
+Status PartitionRun::Decide() {
+  if (loaded_.irregular) return Fail(*loaded_.trouble);
+  LITHIFY_TRY(Adopt());
+  if (loaded_.trouble) return Fail(*loaded_.trouble);
+  return Plan();
 }
 
 Status PartitionRun::Load() {
@@ -111,30 +132,62 @@ Status PartitionRun::AdoptOnce(const std::vector<std::string>& late) {
   // `foreign` is empty unless the manifest is another writer's.
   const std::vector<std::string> foreign =
       loaded_.state.manifest->manifest.has_lineage ? std::vector<std::string>() : loaded_.foreign;
+  AuditEvent event = MakeAdoption(late);
+  if (Status intent = services_.audit.Append(event); !intent) {
+    // T25: nothing is published without its intent on record.
+    return Fail(std::move(intent.error()).In("audit log: the intent could not be recorded"));
+  }
   auto published = committer_.Adopt(Scope(), *loaded_.state.manifest, late, foreign);
+  event.time = services_.clock.Now();
   if (!published) {
-    if (published.error().code == Code::kUnknownOutcome) {
-      services_.progress.Line(published.error().ToString());
-    }
+    RecordFailedAdoption(std::move(event), published.error());
     return Fail(std::move(published.error()));
   }
   loaded_.state.manifest = std::move(*published);
-  AuditEvent event = MakeEvent(Phase::kAdopted);
-  event.inputs = late;
   for (HiveFile& file : loaded_.state.files) {
-    if (file.state != FileState::kLate) continue;
-    file.state = FileState::kLive;
-    event.rows += file.rows.value_or(0);
-    event.bytes_in += file.size;
+    if (file.state == FileState::kLate) file.state = FileState::kLive;
   }
-  event.generation = loaded_.generation();
+  event.phase = Phase::kAdopted;
   outcome_.adopted.insert(outcome_.adopted.end(), late.begin(), late.end());
   if (!foreign.empty()) {
     outcome_.notes.push_back(std::to_string(foreign.size()) +
                              " unlisted files of another writer are neither read nor removed");
   }
-  Append(std::move(event));
+  Append(event);
   return {};
+}
+
+void PartitionRun::RecordFailedAdoption(AuditEvent event, const Error& error) {
+  event.error = error.ToString();
+  if (error.code == Code::kUnknownOutcome || error.code == Code::kTransient) {
+    // Not there now may be there later: a delayed request.
+    event.phase = Phase::kUnknown;
+    if (error.code == Code::kUnknownOutcome) services_.progress.Line(event.error);
+    return Append(event);
+  }
+  if (error.code == Code::kConflict) {
+    // Somebody may have published over our adoption before we could see that it was applied. Where
+    // this is not ruled out, the next sweep finds the outcome.
+    const auto now = table::ReadManifest(services_.store, id_.key_prefix);
+    const bool anothers = now && *now && (*now)->manifest.generation == event.generation &&
+                          (*now)->manifest.job_id != job_id_;
+    if (!anothers) return;
+  }
+  event.phase = Phase::kAborted;
+  Append(event);
+}
+
+AuditEvent PartitionRun::MakeAdoption(const std::vector<std::string>& late) const {
+  AuditEvent event = MakeEvent(Phase::kIntent);
+  event.procedure = observe::kHiveAdopt;
+  event.inputs = late;
+  for (const HiveFile& file : loaded_.state.files) {
+    if (file.state != FileState::kLate) continue;
+    event.rows += file.rows.value_or(0);
+    event.bytes_in += file.size;
+  }
+  event.generation = loaded_.generation() + 1;
+  return event;
 }
 
 Status PartitionRun::TakeOver() {
@@ -162,6 +215,52 @@ Status PartitionRun::Plan() {
   return {};
 }
 
+Status PartitionRun::Claim() {
+  if (settings_.claim_ttl <= Duration::zero()) return {};
+  claim_.emplace(services_, id_, job_id_, settings_.claim_ttl);
+  if (const auto other = claim_->Take()) {
+    plan::PartitionPlan& plan = outcome_.plan;
+    plan.verdict = plan::Verdict::kClaimed;
+    plan.reason = "claimed by " + other->holder + " until " + FormatTime(other->expires_at);
+    plan.inputs.clear();
+    plan.bytes_in = 0;
+    plan.outputs = 0;
+    return {};
+  }
+  // Between our look and our claim somebody may have done the work and gone.
+  const auto now = table::ReadManifest(services_.store, id_.key_prefix);
+  if (!now) return {};  // No matter of the claim: the rewrite looks again.
+  const std::string planned = loaded_.state.manifest ? loaded_.state.manifest->version : "";
+  if (planned == (*now ? (*now)->version : "")) return {};
+  LITHIFY_TRY(Load());
+  return Decide();
+}
+
+Status PartitionRun::CheckFailedBefore() {
+  auto error =
+      services_.memory->Recall(id_.key_prefix, PlanIdentity(), services_.clock.Monotonic());
+  if (!error) return {};
+  return Fail(std::move(*error));
+}
+
+void PartitionRun::RememberFailure(const Error& error) {
+  services_.memory->Remember(id_.key_prefix, PlanIdentity(), error, services_.clock.Now(),
+                             services_.clock.Monotonic());
+}
+
+uint64_t PartitionRun::PlanIdentity() const {
+  std::string all = std::to_string(loaded_.generation());
+  for (const std::string& name : outcome_.plan.inputs) {
+    all += '/' + name;
+    const auto file = std::ranges::lower_bound(loaded_.state.files, name, {}, &HiveFile::name);
+    if (file == loaded_.state.files.end() || file->name != name) continue;
+    all += '/' + std::to_string(file->size) + '/' +
+           std::to_string(file->modified.time_since_epoch().count());
+  }
+  // Two of them with one hash would cost a few sweeps.
+  return std::hash<std::string>()(all);
+}
+
 rewrite::GroupRequest PartitionRun::MakeRequest() {
   rewrite::GroupRequest request;
   request.job_id = job_id_;
@@ -182,11 +281,15 @@ rewrite::GroupRequest PartitionRun::MakeRequest() {
   request.memory_bytes = share_.memory_bytes;
   request.new_name = [this] { return MakeUuidV7(services_.clock, services_.random) + ".parquet"; };
   request.before_publish = [this] { return BeforePublish(); };
-  request.on_progress = [this](int64_t bytes) { services_.progress.AddBytes(bytes); };
+  request.on_progress = [this](int64_t bytes) {
+    services_.progress.AddBytes(bytes);
+    if (claim_) claim_->Renew();
+  };
   return request;
 }
 
 Status PartitionRun::Rewrite() {
+  rewriting_ = true;
   auto report = services_.runner.Run(MakeRequest(), cancel_);
   if (!report) {
     Error error = std::move(report.error()).In(id_.key_prefix);
@@ -213,6 +316,7 @@ Error PartitionRun::Vanished(Error error) const {
 }
 
 Status PartitionRun::BeforePublish() {
+  if (claim_) claim_->Renew();
   if (loaded_.state.manifest) return CheckUnmoved();
   return guard::kBootstrap ? Bootstrap() : Status();
 }
@@ -380,6 +484,7 @@ Status PartitionRun::SwapFailed(Error error, AuditEvent event) {
 
 Status PartitionRun::Finish(ManifestSnapshot published, AuditEvent event) {
   loaded_.state.manifest = std::move(published);
+  services_.memory->Forget(id_.key_prefix);
   outcome_.outcome = Outcome::kCommitted;
   outcome_.outputs = event.outputs;
   const Time intent_time = event.time;

@@ -2,12 +2,14 @@
 #ifndef LITHIFY_JOB_HIVE_PARTITION_RUN_H_
 #define LITHIFY_JOB_HIVE_PARTITION_RUN_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/cancel.h"
 #include "base/result.h"
 #include "commit/hive_commit.h"
+#include "job/hive_claim.h"
 #include "job/hive_job.h"
 #include "job/hive_load.h"
 
@@ -30,14 +32,27 @@ class PartitionRun {
 
  private:
   Status Steps(GcReport& gc);
+  // Adopts and plans what was loaded.
+  Status Decide();
   Status Load();
   Status Collect(GcReport& gc);
   // Makes late files visible, at once, sealed or not (Q4, H1).
   Status Adopt();
   Status AdoptOnce(const std::vector<std::string>& late);
+  // What is announced and recorded of an adoption of `late`.
+  observe::AuditEvent MakeAdoption(const std::vector<std::string>& late) const;
+  void RecordFailedAdoption(observe::AuditEvent event, const Error& error);
   // First publication over another writer's manifest (T22).
   Status TakeOver();
   Status Plan();
+  // Skips a partition that somebody else has claimed, else claims it (Q3) and plans again if it
+  // changed meanwhile: the verdict says what came of it.
+  Status Claim();
+  // The error of an earlier sweep, if this one would only repeat it.
+  Status CheckFailedBefore();
+  void RememberFailure(const Error& error);
+  // Of all that a rewrite depends on: the inputs and the generation.
+  uint64_t PlanIdentity() const;
   Status Rewrite();
   // GroupRequest::before_publish: the last moment at which nothing of ours is visible.
   Status BeforePublish();
@@ -71,6 +86,8 @@ class PartitionRun {
   const std::string job_id_;
   commit::HiveCommitter committer_;
   LoadedPartition loaded_;
+  std::optional<PartitionClaim> claim_;
+  bool rewriting_ = false;
   std::vector<storage::ObjectInfo> inputs_as_planned_;
   int rebases_ = 0;
   PartitionOutcome outcome_;

@@ -28,10 +28,15 @@ Attempt AttemptOf(const AuditEvent& event) {
   return {event.job_id, event.partition, event.generation};
 }
 
+bool IsAdoption(const AuditEvent& event) {
+  return event.phase == Phase::kAdopted || event.procedure == observe::kHiveAdopt;
+}
+
 // What the log knows of one attempt.
 struct Trail {
   const AuditEvent* intent = nullptr;
   const AuditEvent* committed = nullptr;
+  bool adopted = false;
   bool aborted = false;
   bool unknown = false;
 };
@@ -41,6 +46,8 @@ struct History {
   std::set<std::string> emitted;   // Keys of event files.
   std::set<std::string> consumed;  // Keys that were inputs of an attempt.
   std::map<std::pair<std::string, uint64_t>, std::string> committed_by;  // -> job id.
+  // Keys of late files -> the attempts at adopting them that may have been the one.
+  std::multimap<std::string, Attempt> adoptions;
 };
 
 // Of one tree.
@@ -50,14 +57,12 @@ History ReadHistory(const std::vector<AuditRecord>& records, const std::string& 
     const AuditEvent& event = record.event;
     if (event.tree != tree || !event.table.empty()) continue;
     if (event.phase == Phase::kEmitted) history.emitted.insert(event.emitted_file);
-    if (event.phase == Phase::kAdopted || event.phase == Phase::kCollected ||
-        event.phase == Phase::kEmitted) {
-      continue;
-    }
+    if (event.phase == Phase::kCollected || event.phase == Phase::kEmitted) continue;
     Trail& trail = history.trails[AttemptOf(event)];
     switch (event.phase) {
       case Phase::kIntent:
         trail.intent = &event;
+        if (IsAdoption(event)) break;
         for (const std::string& name : event.inputs) {
           history.consumed.insert(event.partition + name);
         }
@@ -66,15 +71,25 @@ History ReadHistory(const std::vector<AuditRecord>& records, const std::string& 
         trail.committed = &event;
         history.committed_by[{event.partition, event.generation}] = event.job_id;
         break;
+      case Phase::kAdopted:
+        trail.adopted = true;
+        history.committed_by[{event.partition, event.generation}] = event.job_id;
+        break;
       case Phase::kAborted: trail.aborted = true; break;
       case Phase::kUnknown: trail.unknown = true; break;
       default: break;
     }
   }
+  for (const auto& [attempt, trail] : history.trails) {
+    if (trail.intent == nullptr || !IsAdoption(*trail.intent) || trail.aborted) continue;
+    for (const std::string& name : trail.intent->inputs) {
+      history.adoptions.emplace(trail.intent->partition + name, attempt);
+    }
+  }
   return history;
 }
 
-enum class Fate { kCommitted, kAborted, kUnknown, kWait };
+enum class Fate { kCommitted, kAdopted, kAborted, kUnknown, kWait };
 
 struct Finding {
   Fate fate = Fate::kWait;
@@ -95,7 +110,8 @@ class Reconciler {
     History history = ReadHistory(*records, settings_.audit_tree);
     for (auto& [attempt, trail] : history.trails) {
       if (cancel.requested()) return;
-      if (trail.intent != nullptr && trail.committed == nullptr && !trail.aborted) {
+      if (trail.intent != nullptr && trail.committed == nullptr && !trail.adopted &&
+          !trail.aborted) {
         Decide(history, *trail.intent, trail);
       }
       if (trail.committed != nullptr) EmitMissing(history, trail);
@@ -104,13 +120,14 @@ class Reconciler {
 
  private:
   void Decide(const History& history, const AuditEvent& intent, Trail& trail) {
-    auto finding = Find(history, intent);
+    auto finding = IsAdoption(intent) ? FindAdoption(history, intent) : Find(history, intent);
     if (!finding) {
       report_.errors.push_back(std::move(finding.error()).In("outcome of job " + intent.job_id));
       return;
     }
     if (finding->fate == Fate::kWait) return;
-    if (finding->fate == Fate::kCommitted) {
+    if (finding->fate == Fate::kUnknown && trail.unknown) return;  // It was said before.
+    if (finding->fate == Fate::kCommitted || IsAdoption(intent)) {
       // Its job may be alive, have given this generation up, and be committed under a later one: it
       // said so before that, so that after the look at the manifest the log has it.
       auto settled = IsSettledNow(intent);
@@ -120,13 +137,13 @@ class Reconciler {
       }
       if (*settled) return;
     }
-    if (finding->fate == Fate::kUnknown && trail.unknown) return;  // It was said before.
     AuditEvent outcome = intent;
     outcome.time = services_.clock.Now();
     outcome.phase = finding->fate == Fate::kCommitted ? Phase::kCommitted
+                    : finding->fate == Fate::kAdopted ? Phase::kAdopted
                     : finding->fate == Fate::kAborted ? Phase::kAborted
                                                       : Phase::kUnknown;
-    if (finding->fate != Fate::kCommitted) outcome.error = finding->why;
+    outcome.error = finding->why;
     if (Status appended = services_.audit.Append(outcome); !appended) {
       report_.errors.push_back(std::move(appended.error()).In("audit log"));
       return;
@@ -138,6 +155,8 @@ class Reconciler {
       return;
     }
     ++report_.reconciled;
+    trail.adopted = finding->fate == Fate::kAdopted;
+    trail.aborted = finding->fate == Fate::kAborted;
     if (finding->fate == Fate::kCommitted) {
       reconciled_.push_back(std::make_unique<AuditEvent>(std::move(outcome)));
       trail.committed = reconciled_.back().get();
@@ -149,7 +168,7 @@ class Reconciler {
     const History now = ReadHistory(records, settings_.audit_tree);
     const auto trail = now.trails.find(AttemptOf(intent));
     return trail != now.trails.end() &&
-           (trail->second.committed != nullptr || trail->second.aborted);
+           (trail->second.committed != nullptr || trail->second.adopted || trail->second.aborted);
   }
 
   Result<Finding> Find(const History& history, const AuditEvent& intent) {
@@ -168,6 +187,52 @@ class Reconciler {
                                          (manifest.job_id == intent.job_id ? " without it" : "")};
     }
     return FindOvertaken(history, intent, manifest);
+  }
+
+  // Which files an adoption made visible is certain, but not, once later generations are there,
+  // whether it was this one or another adoption of the same files whose process died as well.
+  Result<Finding> FindAdoption(const History& history, const AuditEvent& intent) {
+    LITHIFY_TRY_ASSIGN(const auto snapshot, table::ReadManifest(services_.store, intent.partition));
+    if (!snapshot) return Finding{Fate::kUnknown, "manifest.json is gone"};
+    const HiveManifest& manifest = snapshot->manifest;
+    // The next generation decides, and the files themselves bring that about: they are late still.
+    if (manifest.generation < intent.generation) return Finding{};
+    const bool all_known = std::ranges::all_of(intent.inputs, [&](const std::string& name) {
+      const RetiredFile* record = FindRetired(manifest, name);
+      return IsLive(manifest, name) || history.consumed.contains(intent.partition + name) ||
+             (record != nullptr && record->reason != RetiredFile::Reason::kForeign);
+    });
+    if (manifest.generation == intent.generation && manifest.has_lineage) {
+      if (manifest.job_id == intent.job_id && all_known) return Finding{Fate::kAdopted, {}};
+      return Finding{Fate::kAborted, "job " + manifest.job_id + " published this generation"};
+    }
+    const auto winner = history.committed_by.find({intent.partition, intent.generation});
+    if (winner != history.committed_by.end() && winner->second != intent.job_id) {
+      return Finding{Fate::kAborted, "job " + winner->second + " published this generation"};
+    }
+    if (!manifest.has_lineage) {
+      return Finding{Fate::kUnknown, "another writer replaced the manifest (generation " +
+                                         std::to_string(manifest.generation) + ")"};
+    }
+    if (!all_known) return Finding{Fate::kAborted, "its files are in no generation"};
+    return FindAdopter(history, intent);
+  }
+
+  static Finding FindAdopter(const History& history, const AuditEvent& intent) {
+    bool open = intent.inputs.empty();
+    for (const std::string& name : intent.inputs) {
+      const auto [begin, end] = history.adoptions.equal_range(intent.partition + name);
+      for (auto other = begin; other != end; ++other) {
+        const Trail& trail = history.trails.at(other->second);
+        if (other->second == AttemptOf(intent) || trail.aborted) continue;
+        if (trail.adopted) {
+          return {Fate::kAborted, "job " + std::get<0>(other->second) + " adopted " + name};
+        }
+        open = true;
+      }
+    }
+    if (!open) return {Fate::kAdopted, {}};
+    return {Fate::kUnknown, "its files are live, but another adoption may have made them so"};
   }
 
   // That the generation is what the attempt wanted to publish.

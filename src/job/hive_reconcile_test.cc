@@ -192,6 +192,135 @@ TEST(HiveReconcile, SaysOnceThatAnOutcomeCannotBeTold) {
   EXPECT_EQ(world.Phases().size(), records);
 }
 
+// --- Adoptions ---
+
+// A compacted partition of generation 2, a late file, and an empty log.
+void CompactAndWriteLate(JobWorld& world) {
+  world.WriteFive(kSealed);
+  ASSERT_EQ(world.Sweep()->Count(Outcome::kCommitted), 1);
+  world.Write(kSealed, "late", {"r6"});
+  world.audit = observe::OpenMemoryAuditLog();
+}
+
+AuditEvent AdoptionIntent(const std::string& job, uint64_t generation, const std::string& file) {
+  AuditEvent event;
+  event.job_id = job;
+  event.procedure = observe::kHiveAdopt;
+  event.series = "data";
+  event.tenant = "a";
+  event.partition = kSealed;
+  event.inputs = {file};
+  event.generation = generation;
+  return event;
+}
+
+TEST(HiveReconcile, T25AnAdoptionIsAnnounced) {
+  JobWorld world;
+  CompactAndWriteLate(world);
+  std::vector<std::string> at_publication;
+  FaultyStore seen(world.store, [&](std::string_view op, const auto&, bool before) -> Status {
+    if (op == "PutIf" && before && at_publication.empty()) at_publication = world.Phases();
+    return {};
+  });
+  ASSERT_TRUE(world.Sweep(seen).has_value());
+  EXPECT_THAT(at_publication, ElementsAre("intent 3"));
+  EXPECT_THAT(world.Phases(), ElementsAre("intent 3", "adopted 3", "intent 4", "committed 4"));
+  const std::vector<AuditEvent> events = world.Events();
+  EXPECT_EQ(events[0].procedure, observe::kHiveAdopt);
+  EXPECT_THAT(events[0].inputs, ElementsAre("late.parquet"));
+  EXPECT_EQ(events[0].job_id, events[1].job_id);
+  EXPECT_EQ(events[0].rows, 1);
+  EXPECT_EQ(events[2].procedure, "");
+}
+
+TEST(HiveReconcile, T25FindsAnAdoptionWithoutOutcome) {
+  for (const bool applied : {true, false}) {
+    JobWorld world;
+    CompactAndWriteLate(world);
+    DieAtTheSwap(world, applied);
+    KeepIntents(world);
+    ASSERT_THAT(world.Phases(), ElementsAre("intent 3"));
+    const std::string dead = world.Events().front().job_id;
+    EXPECT_EQ(world.Sweep()->reconciled, applied ? 1 : 0);
+    if (applied) {
+      EXPECT_THAT(world.Phases(), ElementsAre("intent 3", "adopted 3", "intent 4", "committed 4"));
+      EXPECT_EQ(world.Events()[1].job_id, dead);
+      continue;
+    }
+    EXPECT_EQ(world.Sweep()->reconciled, 1);
+    EXPECT_THAT(world.Phases(), ElementsAre("intent 3", "intent 3", "adopted 3", "intent 4",
+                                            "committed 4", "aborted 3"));
+    EXPECT_EQ(world.Events().back().job_id, dead);
+    EXPECT_EQ(world.Events().back().procedure, observe::kHiveAdopt);
+    EXPECT_EQ(world.Sweep()->reconciled, 0);
+  }
+}
+
+TEST(HiveReconcile, AnOvertakenAdoptionIsFoundByItsFiles) {
+  JobWorld world;
+  CompactAndWriteLate(world);
+  DieAtTheSwap(world, true);
+  KeepIntents(world);
+  auto hidden = std::move(world.audit);  // Another host's log, which knows nothing of the first.
+  world.audit = observe::OpenMemoryAuditLog();
+  ASSERT_EQ(world.Sweep()->Count(Outcome::kCommitted), 1);
+  ASSERT_EQ(world.Manifest(kSealed).generation, 4U);
+  world.audit = std::move(hidden);
+  const AuditEvent ghost = AdoptionIntent("ghost-job", 3, "ghost.parquet");
+  ASSERT_TRUE(world.audit->Append(ghost).has_value());
+  EXPECT_EQ(world.Sweep()->reconciled, 2);
+  EXPECT_THAT(world.Phases(),
+              testing::UnorderedElementsAre("intent 3", "intent 3", "adopted 3", "aborted 3"));
+}
+
+// The store does not tell that our adoption was applied, and somebody publishes over it: to us that
+// looks like a lost race.
+TEST(HiveReconcile, AnAdoptionThatLooksLostMayBeTheOne) {
+  for (const bool applied : {true, false}) {
+    JobWorld world;
+    CompactAndWriteLate(world);
+    bool struck = false;
+    FaultyStore seen(world.store, [&](std::string_view op, const std::string& key, bool before) {
+      if (op != "PutIf" || before == applied || struck) return Status();
+      struck = true;
+      world.Write(kSealed, "later", {"r7"});
+      EXPECT_TRUE(world.Sweep().has_value());  // Adopts, and compacts.
+      return Status(applied ? Status(Fail(Code::kUnknownOutcome, "injected", key)) : Status());
+    });
+    ASSERT_TRUE(world.Sweep(seen).has_value());
+    ASSERT_TRUE(struck);
+    const std::string ours = world.Events().front().job_id;
+    ASSERT_TRUE(world.Sweep().has_value());
+    std::vector<std::string> phases;
+    for (const AuditEvent& event : world.Events()) {
+      if (event.job_id != ours || event.generation != 3) continue;
+      phases.push_back(std::string(observe::PhaseName(event.phase)));
+    }
+    EXPECT_THAT(phases, ElementsAre("intent", applied ? "adopted" : "aborted"));
+  }
+}
+
+TEST(HiveReconcile, WhichOfTwoDeadAdoptionsItWasCannotBeTold) {
+  JobWorld world;
+  CompactAndWriteLate(world);
+  ASSERT_TRUE(world.Sweep().has_value());
+  world.audit = observe::OpenMemoryAuditLog();
+  const AuditEvent one = AdoptionIntent("job-1", 3, "late.parquet");
+  AuditEvent two = AdoptionIntent("job-2", 3, "late.parquet");
+  ASSERT_TRUE(world.audit->Append(one).has_value());
+  ASSERT_TRUE(world.audit->Append(two).has_value());
+  EXPECT_EQ(world.Sweep()->reconciled, 0);
+  EXPECT_THAT(world.Phases(), ElementsAre("intent 3", "intent 3", "unknown 3", "unknown 3"));
+  ASSERT_TRUE(world.Sweep().has_value());
+  EXPECT_EQ(world.Phases().size(), 4U);  // Said once.
+  // One of them was alive after all, and says what it knows.
+  two.phase = AuditEvent::Phase::kAdopted;
+  ASSERT_TRUE(world.audit->Append(two).has_value());
+  EXPECT_EQ(world.Sweep()->reconciled, 1);
+  EXPECT_EQ(world.Phases().back(), "aborted 3");
+  EXPECT_EQ(world.Events().back().job_id, "job-1");
+}
+
 TEST(HiveEvents, AreWrittenOnceAndCompactedLikeData) {  // R209, R243-R247
   JobWorld world;
   world.settings.audit_series = "audit";

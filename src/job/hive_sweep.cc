@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -52,6 +53,13 @@ void Merge(GcReport& into, GcReport&& from) {
 }
 
 }  // namespace
+
+HiveJob::HiveJob(HiveServices services, HiveSettings settings)
+    : services_(std::move(services)), settings_(std::move(settings)) {
+  if (services_.memory) return;
+  services_.memory =
+      std::make_shared<SweepMemory>("job-" + MakeUuidV7(services_.clock, services_.random));
+}
 
 std::string_view OutcomeName(Outcome outcome) {
   switch (outcome) {

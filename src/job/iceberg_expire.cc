@@ -46,35 +46,47 @@ class Expire {
                                           .metadata_location = table_.metadata_location,
                                           .snapshot_ids = plan_.snapshot_ids,
                                           .refs = plan_.refs});
-      if (committed) break;
+      if (committed) {
+        after_ = std::move(*committed);
+        break;
+      }
       const bool unknown = committed.error().code == Code::kUnknownOutcome;
-      LITHIFY_TRY(Audit(unknown ? Phase::kUnknown : Phase::kAborted, committed.error().ToString()));
+      AuditOutcome(unknown ? Phase::kUnknown : Phase::kAborted, committed.error().ToString());
       if (committed.error().code != Code::kConflict || attempt == kAttempts) {
         return Fail(std::move(committed.error()));
       }
       services_.clock.Sleep(std::chrono::milliseconds(50) * (1 << (attempt - 1)));
       LITHIFY_TRY(cancel_.Check());
     }
-    LITHIFY_TRY(Audit(Phase::kCommitted, {}));
+    AuditOutcome(Phase::kCommitted, {});
     ReachWalk walk(services_.locations, cancel_);
-    Status removed = RemoveUnreached(services_, ident_, walk, doomed_, cancel_, report_);
+    Status removed = RemoveFiles(walk);
     if (!removed) {
       // The snapshots are gone; what was not removed is for remove_orphan_files.
       report_.failed.push_back(std::move(removed.error()));
       report_.notes.emplace_back("files that are left go with remove_orphan_files");
     }
-    LITHIFY_TRY(Audit(Phase::kCollected, {}));
+    AuditOutcome(Phase::kCollected, {});
     report_.status = "snapshots_removed=" + std::to_string(report_.snapshots_removed);
     return std::move(report_);
   }
 
  private:
+  Status RemoveFiles(ReachWalk& walk) {
+    // What the commit itself left, whatever the name stands for a moment later.
+    LITHIFY_TRY(walk.Table(after_.metadata, after_.metadata_location,
+                           [&](const std::string& path, FileKind) { doomed_.erase(path); }));
+    return RemoveUnreached(services_, after_, walk, doomed_, cancel_, report_);
+  }
+
   // What the removed snapshots reach; what is kept is taken out again when it is removed.
   Status FindDoomed() {
     doomed_.clear();
     const std::set<int64_t> expired(plan_.snapshot_ids.begin(), plan_.snapshot_ids.end());
     ReachWalk walk(services_.locations, cancel_);
-    const auto add = [&](const std::string& path, FileKind kind) { doomed_.emplace(path, kind); };
+    const auto add = [&](const std::string& path, FileKind kind) {
+      doomed_.emplace(path, DoomedFile{kind});
+    };
     for (const iceberg::Snapshot& snapshot : table_.metadata.snapshots) {
       if (!expired.contains(snapshot.snapshot_id)) continue;
       Status walked = walk.Snapshot(table_.metadata, snapshot, add);
@@ -90,7 +102,7 @@ class Expire {
       for (const iceberg::StatisticsFile& file : *statistics) {
         if (!expired.contains(file.snapshot_id)) continue;
         LITHIFY_TRY_ASSIGN(const auto path, services_.locations.Canonical(file.path));
-        doomed_.emplace(path, FileKind::kStatistics);
+        doomed_.emplace(path, DoomedFile{FileKind::kStatistics});
       }
     }
     return {};
@@ -106,13 +118,20 @@ class Expire {
     ReachWalk walk(services_.locations, cancel_);
     LITHIFY_TRY(walk.Table(after, table_.metadata_location,
                            [&](const std::string& path, FileKind) { doomed_.erase(path); }));
-    for (const auto& [path, kind] : doomed_) {
+    for (const auto& [path, file] : doomed_) {
       report_.files.push_back(path);
-      ++report_.by_kind[std::string(FileKindName(kind))];
+      ++report_.by_kind[std::string(FileKindName(file.kind))];
     }
     std::ranges::sort(report_.files);
     report_.status = "dry run";
     return std::move(report_);
+  }
+
+  // What happened has happened, also where it cannot be written down.
+  void AuditOutcome(Phase phase, const std::string& error) {
+    if (Status audited = Audit(phase, error); !audited) {
+      report_.notes.push_back("audit log: " + audited.error().ToString());
+    }
   }
 
   Status Audit(Phase phase, const std::string& error) {
@@ -137,6 +156,7 @@ class Expire {
   const catalog::TableIdent& ident_;
   const CancelFlag& cancel_;
   catalog::LoadedTable table_;
+  catalog::LoadedTable after_;  // As the commit left it.
   plan::ExpirePlan plan_;
   Doomed doomed_;
   RemovedFiles report_;

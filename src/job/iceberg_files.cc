@@ -35,7 +35,32 @@ int Rank(FileKind kind) {
   }
 }
 
+// Counts the file in `report`, also if it is gone already.
+Status RemoveOne(storage::Locations& locations, const std::string& location, const DoomedFile& file,
+                 RemovedFiles& report) {
+  LITHIFY_TRY_ASSIGN(const auto place, locations.Resolve(location));
+  if (file.listed) {
+    // A writer may have put another file in its place since it was listed (R184).
+    LITHIFY_TRY_ASSIGN(const auto now, place.store->Stat(place.key));
+    if (now.size != file.listed->size || now.modified != file.listed->modified) {
+      report.notes.push_back("kept, it changed since it was listed: " + location);
+      return {};
+    }
+  }
+  Status removed = place.store->Remove(place.key);
+  if (!removed && removed.error().code != Code::kNotFound) return removed;
+  report.files.push_back(location);
+  ++report.by_kind[std::string(FileKindName(file.kind))];
+  return {};
+}
+
 }  // namespace
+
+Status SameTable(const catalog::LoadedTable& seen, const catalog::LoadedTable& now) {
+  if (now.metadata.table_uuid == seen.metadata.table_uuid) return {};
+  return Fail(Code::kConflict, "another table has this name now", seen.ident.ToString(),
+              "what is left of the old one is under " + seen.metadata.location);
+}
 
 std::string_view FileKindName(FileKind kind) {
   switch (kind) {
@@ -64,7 +89,7 @@ Status ReachWalk::Manifest(const iceberg::TableMetadata& table,
   if (seen_.contains(manifest.manifest_path)) return {};
   LITHIFY_TRY_ASSIGN(const std::string bytes,
                      commit::ReadMetadataFile(locations_, manifest.manifest_path));
-  const table::ManifestReadOptions read{.metrics = false, .live_only = false, .bounds_of = {}};
+  const table::ManifestReadOptions read{.metrics = false, .live_only = true, .bounds_of = {}};
   LITHIFY_TRY(table::ReadManifest(
       bytes, manifest, table, read, [&](iceberg::ManifestEntry&& entry) -> Status {
         return One(entry.file.file_path, KindOf(entry.file.content), visit);
@@ -105,14 +130,15 @@ Status ReachWalk::Table(const iceberg::TableMetadata& table, const std::string& 
   return {};
 }
 
-Status RemoveUnreached(const IcebergServices& services, const catalog::TableIdent& ident,
+Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTable& seen,
                        ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
                        RemovedFiles& report) {
   std::string looked_at;
   const auto look = [&]() -> Status {
     if constexpr (!guard::kIcebergLook) return {};
     for (int tries = 1;; ++tries) {
-      LITHIFY_TRY_ASSIGN(const auto table, services.catalog.LoadTable(ident));
+      LITHIFY_TRY_ASSIGN(const auto table, services.catalog.LoadTable(seen.ident));
+      LITHIFY_TRY(SameTable(seen, table));
       if (table.metadata_location == looked_at) return {};
       Status walked = walk.Table(table.metadata, table.metadata_location,
                                  [&](const std::string& path, FileKind) { doomed.erase(path); });
@@ -126,27 +152,23 @@ Status RemoveUnreached(const IcebergServices& services, const catalog::TableIden
     }
   };
   LITHIFY_TRY(look());
-  std::vector<std::pair<std::string, FileKind>> order(doomed.begin(), doomed.end());
+  std::vector<std::pair<std::string, DoomedFile>> order(doomed.begin(), doomed.end());
   std::ranges::sort(order, [](const auto& a, const auto& b) {
-    return std::pair(Rank(a.second), std::string_view(a.first)) <
-           std::pair(Rank(b.second), std::string_view(b.first));
+    return std::pair(Rank(a.second.kind), std::string_view(a.first)) <
+           std::pair(Rank(b.second.kind), std::string_view(b.first));
   });
   services.progress.AddTotal(0, static_cast<int64_t>(order.size()));
   for (size_t i = 0; i < order.size(); ++i) {
     if (i % kRemovalsPerLook == 0 && i > 0) LITHIFY_TRY(look());
     LITHIFY_TRY(cancel.Check());
-    const auto& [location, kind] = order[i];
+    const auto& [location, file] = order[i];
     if (!doomed.contains(location)) continue;
-    auto place = services.locations.Resolve(location);
-    Status removed =
-        place ? place->store->Remove(place->key) : Status(Fail(std::move(place.error())));
+    Status removed = RemoveOne(services.locations, location, file, report);
     services.progress.AddItem();
     if (!removed && removed.error().code != Code::kNotFound) {
       report.failed.push_back(std::move(removed.error()).In(location));
       continue;
     }
-    report.files.push_back(location);
-    ++report.by_kind[std::string(FileKindName(kind))];
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -62,14 +63,24 @@ class ReachWalk {
 };
 
 // Canonical location -> kind, of files that are to go.
-using Doomed = std::unordered_map<std::string, FileKind>;
+struct DoomedFile {
+  FileKind kind = FileKind::kOther;
+  // As it was listed: a file that is another one by now is left alone. Unset: not compared.
+  std::optional<plan::ListedFile> listed = {};
+};
+using Doomed = std::unordered_map<std::string, DoomedFile>;
 
-// Removes `doomed` in batches; before each, the table is loaded again and everything that it
-// reaches is taken out of `doomed`. Stops at the first error of that kind. Files that cannot be
-// removed are in `report.failed`; those that are gone already count as removed.
-Status RemoveUnreached(const IcebergServices& services, const catalog::TableIdent& ident,
+// `seen` is the table as the caller saw it last; what it reaches is left alone as well, and a table
+// of another uuid under the same name is kConflict: it tells nothing of this one's files. Removes
+// `doomed` in batches; before each, the table is loaded again and everything that it reaches is
+// taken out of `doomed`. Stops at the first error of that kind. Files that cannot be removed are in
+// `report.failed`; those that are gone already count as removed.
+Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTable& seen,
                        ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
                        RemovedFiles& report);
+
+// kConflict if the name stands for another table by now.
+Status SameTable(const catalog::LoadedTable& seen, const catalog::LoadedTable& now);
 
 // Everything below a location, recursively. Links and special files are left out and counted.
 struct Listing {

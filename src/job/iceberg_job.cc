@@ -38,7 +38,10 @@ auto Audited(const IcebergServices& services, observe::AuditEvent event, Change 
     event.error = changed.error().ToString();
   }
   event.time = services.clock.Now();
-  LITHIFY_TRY(services.audit.Append(event));
+  // What happened has happened, also where it cannot be written down.
+  if (Status audited = services.audit.Append(event); !audited) {
+    services.progress.Line("audit log: " + audited.error().ToString());
+  }
   return changed;
 }
 

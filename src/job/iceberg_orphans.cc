@@ -1,6 +1,7 @@
 // remove_orphan_files: files under a table's locations that no metadata of it reaches, old enough
 // that no writer can be about to commit them.
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <unordered_set>
 #include <utility>
@@ -42,6 +43,7 @@ class Orphans {
 
   Result<RemovedFiles> Run(const plan::OrphanOptions& options, bool dry_run) {
     report_.dry_run = dry_run;
+    other_locations_ = options.other_locations;
     LITHIFY_TRY_ASSIGN(table_, services_.catalog.LoadTable(ident_));
     LITHIFY_TRY(plan::CheckGcAllowed(table_.metadata));
     LITHIFY_TRY(ListAll());
@@ -50,13 +52,14 @@ class Orphans {
     LITHIFY_TRY(CheckForeignMetadata());
     // What was committed while we listed (R184).
     LITHIFY_TRY_ASSIGN(const auto newer, services_.catalog.LoadTable(ident_));
+    LITHIFY_TRY(SameTable(table_, newer));
     LITHIFY_TRY(Reach(newer));
     LITHIFY_TRY_ASSIGN(report_.orphans, plan::PlanOrphans(listing_.files, referenced_, options,
                                                           services_.clock.Now()));
     Doomed doomed;
     for (const plan::ListedFile& file : report_.orphans.orphans) {
       report_.bytes += file.size;
-      doomed.emplace(file.location, FileKind::kOther);
+      doomed.emplace(file.location, DoomedFile{FileKind::kOther, file});
     }
     if (dry_run || doomed.empty()) {
       for (const plan::ListedFile& file : report_.orphans.orphans) {
@@ -66,10 +69,13 @@ class Orphans {
       return std::move(report_);
     }
     LITHIFY_TRY(Audit(Phase::kIntent, doomed));
-    const Status removed = RemoveUnreached(services_, ident_, walk_, doomed, cancel_, report_);
+    const Status removed = RemoveUnreached(services_, newer, walk_, doomed, cancel_, report_);
     report_.by_kind.clear();
     // Also what was removed before something went wrong is on record (R056, R178).
-    LITHIFY_TRY(Audit(Phase::kCollected, {}, removed ? "" : removed.error().ToString()));
+    const std::string error = removed ? "" : removed.error().ToString();
+    if (Status audited = Audit(Phase::kCollected, {}, error); !audited) {
+      report_.notes.push_back("audit log: " + audited.error().ToString());
+    }
     LITHIFY_TRY(removed);
     report_.status = "deleted=" + std::to_string(report_.files.size());
     return std::move(report_);
@@ -78,13 +84,16 @@ class Orphans {
  private:
   Status ListAll() {
     const iceberg::TableMetadata& table = table_.metadata;
-    std::set<std::string> wanted;
-    for (const std::string& location : {table.location, table.Property("write.data.path", ""),
-                                        table.Property("write.folder-storage.path", ""),
-                                        table.Property("write.metadata.path", "")}) {
-      if (location.empty()) continue;
-      LITHIFY_TRY_ASSIGN(std::string canonical, services_.locations.Canonical(location));
-      wanted.insert(std::move(canonical));
+    LITHIFY_TRY_ASSIGN(const std::set<std::string> all, LocationsOf(table));
+    LITHIFY_TRY_ASSIGN(const std::string home, services_.locations.Canonical(table.location));
+    std::set<std::string> wanted = {home};
+    for (const std::string& location : all) {
+      if (Within(location, home)) continue;
+      if (other_locations_) {
+        wanted.insert(location);
+      } else {
+        report_.notes.push_back("not looked at, outside the table's location: " + location);
+      }
     }
     for (const std::string& location : wanted) {
       const bool inside = std::ranges::any_of(wanted, [&](const std::string& other) {
@@ -101,6 +110,20 @@ class Orphans {
     return {};
   }
 
+  // Where a table's files are by its properties, canonical.
+  Result<std::set<std::string>> LocationsOf(const iceberg::TableMetadata& table) {
+    std::set<std::string> out;
+    for (const std::string& location : {table.location, table.Property("write.data.path", ""),
+                                        table.Property("write.folder-storage.path", ""),
+                                        table.Property("write.object-storage.path", ""),
+                                        table.Property("write.metadata.path", "")}) {
+      if (location.empty()) continue;
+      LITHIFY_TRY_ASSIGN(std::string canonical, services_.locations.Canonical(location));
+      out.insert(std::move(canonical));
+    }
+    return out;
+  }
+
   Status Reach(const catalog::LoadedTable& table) {
     for (const char* name : {"/metadata/version-hint.text", "/metadata/.version-hint.text.crc"}) {
       LITHIFY_TRY_ASSIGN(auto hint, services_.locations.Canonical(table.metadata.location + name));
@@ -113,28 +136,56 @@ class Orphans {
     return {};
   }
 
-  // Another table of the same namespace that shares a location: its files look like orphans (I18).
+  // Another table that has a file of its own among what was listed: it would look like an orphan
+  // (I18). Every doubt but a denial ends the run; what the catalog hides is looked for below.
   Status CheckNeighbours() {
-    auto neighbours = services_.catalog.ListTables(ident_.namespace_parts);
-    if (!neighbours) {
-      report_.notes.push_back(
-          "other tables could not be listed, so only their metadata files were "
-          "looked for: " +
-          neighbours.error().ToString());
-      return {};
-    }
-    for (const catalog::TableIdent& other : *neighbours) {
-      if (other == ident_) continue;
+    std::vector<std::vector<std::string>> pending = {{}};
+    int64_t denied = 0;
+    while (!pending.empty()) {
       LITHIFY_TRY(cancel_.Check());
-      auto loaded = services_.catalog.LoadTable(other);
-      if (!loaded) continue;  // Not ours to read; its metadata files are looked for below.
-      LITHIFY_TRY_ASSIGN(const std::string location,
-                         services_.locations.Canonical(loaded->metadata.location));
+      const std::vector<std::string> parent = std::move(pending.back());
+      pending.pop_back();
+      auto children = services_.catalog.ListNamespaces(parent);
+      LITHIFY_TRY(Tolerate(children, denied));
+      if (children) std::ranges::move(*children, std::back_inserter(pending));
+      if (parent.empty()) continue;
+      auto tables = services_.catalog.ListTables(parent);
+      LITHIFY_TRY(Tolerate(tables, denied));
+      if (!tables) continue;
+      for (const catalog::TableIdent& other : *tables) {
+        if (other != ident_) LITHIFY_TRY(CheckNeighbour(other, denied));
+      }
+    }
+    if (denied > 0) {
+      report_.notes.push_back("the catalog did not show " + FormatCount(denied) +
+                              " other tables or namespaces; only their metadata files were looked "
+                              "for");
+    }
+    return {};
+  }
+
+  template <typename T>
+  static Status Tolerate(const Result<T>& result, int64_t& denied) {
+    if (result || result.error().code == Code::kNotFound) return {};
+    if (result.error().code != Code::kDenied) {
+      return Fail(Error(result.error()).Hint("nothing was removed: other tables might be here"));
+    }
+    ++denied;
+    return {};
+  }
+
+  Status CheckNeighbour(const catalog::TableIdent& other, int64_t& denied) {
+    LITHIFY_TRY(cancel_.Check());
+    auto loaded = services_.catalog.LoadTable(other);
+    LITHIFY_TRY(Tolerate(loaded, denied));
+    if (!loaded || loaded->metadata.table_uuid == table_.metadata.table_uuid) return {};
+    LITHIFY_TRY_ASSIGN(const auto locations, LocationsOf(loaded->metadata));
+    for (const std::string& location : locations) {
       for (const std::string& own : listed_) {
         if (!Within(location, own) && !Within(own, location)) continue;
         return Fail(Code::kDenied,
-                    "table " + other.ToString() + " is at " + location + ", which overlaps " + own,
-                    report_.table, "nothing was removed; give each table a location of its own");
+                    "table " + other.ToString() + " uses " + location + ", which overlaps " + own,
+                    report_.table, "nothing was removed; give each table locations of its own");
       }
     }
     return {};
@@ -150,9 +201,10 @@ class Orphans {
       if (!text) return Fail(std::move(text.error()));
       const auto parsed = table::ParseTableMetadata(*text, file.location);
       if (!parsed) {
-        referenced_.insert(file.location);
-        report_.notes.push_back("kept, cannot be read as metadata: " + file.location);
-        continue;
+        return Fail(
+            Error(parsed.error())
+                .Hint("nothing was removed: it may be the metadata of another table; move it "
+                      "away by hand if it is not"));
       }
       if (parsed->table_uuid == table_.metadata.table_uuid) continue;
       return Fail(Code::kDenied, "metadata of another table is here: " + file.location,
@@ -173,7 +225,7 @@ class Orphans {
     event.catalog = services_.catalog.Describe();
     event.actor = settings_.principal;
     event.bytes_in = report_.bytes;
-    for (const auto& [location, kind] : doomed) event.inputs.push_back(location);
+    for (const auto& [location, file] : doomed) event.inputs.push_back(location);
     if (phase == Phase::kCollected) event.inputs = report_.files;
     std::ranges::sort(event.inputs);
     return services_.audit.Append(event);
@@ -185,6 +237,7 @@ class Orphans {
   const CancelFlag& cancel_;
   ReachWalk walk_;
   catalog::LoadedTable table_;
+  bool other_locations_ = false;
   std::vector<std::string> listed_;  // Canonical locations.
   Listing listing_;
   std::unordered_set<std::string> referenced_;

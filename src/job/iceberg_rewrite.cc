@@ -21,6 +21,10 @@ using Phase = observe::AuditEvent::Phase;
 // From this conflict on, partitions that others write to are left to a later run (I33).
 constexpr int kConflictsOfHotPartition = 2;
 
+// Against commits that do no harm, like appends: what was rewritten stays right, so that trying
+// again costs only metadata (R053 has 4 for writers, who do not carry hours of work).
+constexpr int kCommitAttempts = 20;
+
 Duration BackOff(int attempt) { return std::chrono::milliseconds(50) * (1 << (attempt - 1)); }
 
 }  // namespace
@@ -364,12 +368,14 @@ Result<commit::CommittedSnapshot> IcebergRewrite::CommitGroups(const std::vector
   request.planned_sequence_number = snapshot_.sequence_number;
   request.schema_id = table_.metadata.current_schema_id;
   request.table_uuid = table_.metadata.table_uuid;
+  request.format_version = table_.metadata.format_version;
   request.default_spec_id = table_.metadata.default_spec_id;
   for (const size_t g : groups) {
     std::ranges::copy(work_[g].inputs, std::back_inserter(request.inputs));
     std::ranges::copy(work_[g].outputs, std::back_inserter(request.outputs));
   }
   request.removed_deletes = Covered(groups);
+  request.commit_attempts = kCommitAttempts;
   return committer_.CommitRewrite(request, cancel_);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -125,8 +126,12 @@ Result<std::shared_ptr<const rewrite::TableTarget>> MakeTarget(
 rewrite::TableTarget WithDroppedColumns(const rewrite::TableTarget& target,
                                         const iceberg::TableMetadata& table) {
   rewrite::TableTarget out = target;
-  for (const iceberg::Schema& schema : table.schemas) {
-    for (const iceberg::Field& field : schema.fields) {
+  // Newest first: a column may have been promoted before it was dropped.
+  std::vector<const iceberg::Schema*> schemas;
+  for (const iceberg::Schema& schema : table.schemas) schemas.push_back(&schema);
+  std::ranges::sort(schemas, std::greater<>(), &iceberg::Schema::schema_id);
+  for (const iceberg::Schema* schema : schemas) {
+    for (const iceberg::Field& field : schema->fields) {
       if (iceberg::FindField(out.schema, field.id) == nullptr) out.schema.fields.push_back(field);
     }
   }

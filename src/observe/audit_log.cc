@@ -27,7 +27,7 @@ constexpr std::array kPhases = {
 
 std::string_view StatementType(Phase phase) {
   switch (phase) {
-    case Phase::kAdopted: return "hive_adopt";
+    case Phase::kAdopted: return kHiveAdopt;
     case Phase::kCollected: return "hive_collect";
     default: return "hive_compact";
   }
@@ -40,7 +40,7 @@ Json EventObject(const AuditEvent& event) {
   out["time"] = FormatTime(event.time);
   out["kind"] = "maintenance";
   out["statement_type"] =
-      event.table.empty() ? std::string(StatementType(event.phase)) : event.procedure;
+      event.procedure.empty() ? std::string(StatementType(event.phase)) : event.procedure;
   out["phase"] = PhaseName(event.phase);
   out["job_id"] = event.job_id;
   out["actor"] = {{"username", event.actor}};
@@ -146,8 +146,10 @@ Result<AuditEvent> ParseEvent(const Json& object) {
   event.tree = members.Text("tree", false);
   event.table = members.Text("table", false);
   const bool hive = event.table.empty();
+  event.procedure = members.Text("statement_type", !hive);
+  // Where it is what the phase says, it is left empty.
+  if (hive && event.procedure == StatementType(event.phase)) event.procedure.clear();
   if (!hive) {
-    event.procedure = members.Text("statement_type");
     event.catalog = members.Text("catalog");
     if (object.contains("snapshot_id")) event.snapshot_id = members.Number("snapshot_id");
   }

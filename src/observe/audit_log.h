@@ -17,12 +17,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 
 namespace lithify::observe {
+
+// AuditEvent::procedure of the intent and the failure of an adoption of late files.
+inline constexpr std::string_view kHiveAdopt = "hive_adopt";
 
 // One step of one hive compaction (R243), or of one procedure on an Iceberg table (R056): then
 // `table` is set, and the hive members (series, tenant, partition, generation) are empty.
@@ -50,13 +54,15 @@ struct AuditEvent {
   uint64_t generation = 0;  // That was or would be published.
   std::string row_digest;   // Hex; of the rows of the inputs.
   std::string error;
-  std::string emitted_file;    // Key of the Parquet event file, for kCommitted and kEmitted.
-  std::string actor = {};      // Who ran it. Empty: Append writes the user of this process.
-  std::string tree = {};       // Root of the tree, in a log that several share; else empty.
-  std::string procedure = {};  // "rewrite_data_files"; the statement type of the line.
-  std::string table = {};      // "sales.orders", as the catalog knows it.
-  std::string catalog = {};    // Where the table is: "sqlite:///lake/catalog.db".
-  int64_t snapshot_id = 0;     // That the table got; 0: none.
+  std::string emitted_file;  // Key of the Parquet event file, for kCommitted and kEmitted.
+  std::string actor = {};    // Who ran it. Empty: Append writes the user of this process.
+  std::string tree = {};     // Root of the tree, in a log that several share; else empty.
+  // "rewrite_data_files"; the statement type of the line. Of hive events it is empty, except that
+  // intent and failure of an adoption have kHiveAdopt.
+  std::string procedure = {};
+  std::string table = {};    // "sales.orders", as the catalog knows it.
+  std::string catalog = {};  // Where the table is: "sqlite:///lake/catalog.db".
+  int64_t snapshot_id = 0;   // That the table got; 0: none.
 };
 
 struct AuditRecord {

@@ -71,20 +71,44 @@ struct Choice {
   FileRefs inputs;
   int64_t bytes = 0;
   int64_t outputs = 0;
+  size_t left = 0;  // Files that belong to it and exceed what one plan may take.
   bool reduces() const { return outputs < static_cast<int64_t>(inputs.size()); }
 };
+
+// Takes out what exceeds the bounds of one plan. The smallest files stay in: no other set of as
+// many files gives fewer outputs, so a partition that can be reduced is (T19), and what comes of
+// this plan is merged with the rest as soon as it is among the smallest. Returns how many were
+// taken out.
+size_t Cap(FileRefs& inputs, const HiveOptions& options) {
+  const size_t all = inputs.size();
+  const auto smaller = [](const HiveFile* a, const HiveFile* b) {
+    return std::tie(a->size, a->name) < std::tie(b->size, b->name);
+  };
+  if (std::cmp_greater(all, options.max_input_files) || BytesOf(inputs) > options.max_input_bytes) {
+    std::ranges::sort(inputs, smaller);
+    int64_t bytes = 0;
+    size_t taken = 0;
+    while (taken < all && std::cmp_less(taken, options.max_input_files) &&
+           inputs[taken]->size <= options.max_input_bytes - bytes) {
+      bytes += inputs[taken++]->size;
+    }
+    inputs.resize(taken);
+  }
+  return all - inputs.size();
+}
 
 // What would stay one small file takes in the smallest other file: at once, so that the next sweep
 // has nothing left to do. One file alone always gets a partner: without one it could only move.
 void AddPartner(FileRefs& inputs, const FileRefs& live, const HiveOptions& options) {
   const int64_t bytes = BytesOf(inputs);
   if (inputs.empty() || (inputs.size() > 1 && bytes >= options.small_file_bytes)) return;
-  const int64_t room = inputs.size() == 1
-                           ? options.file_bytes_max
-                           : std::min(options.file_bytes_max, options.target_file_bytes);
+  if (std::cmp_greater_equal(inputs.size(), options.max_input_files)) return;
+  const int64_t most = std::min(options.file_bytes_max, options.max_input_bytes);
+  const int64_t room = inputs.size() == 1 ? most : std::min(most, options.target_file_bytes);
+  const std::unordered_set<const HiveFile*> taken(inputs.begin(), inputs.end());
   const HiveFile* partner = nullptr;
   for (const HiveFile* file : live) {
-    if (bytes + file->size > room || std::ranges::find(inputs, file) != inputs.end()) continue;
+    if (file->size > room - bytes || taken.contains(file)) continue;
     if (partner == nullptr || file->size < partner->size) partner = file;
   }
   if (partner != nullptr) inputs.push_back(partner);
@@ -93,7 +117,9 @@ void AddPartner(FileRefs& inputs, const FileRefs& live, const HiveOptions& optio
 Choice MakeChoice(FileRefs inputs, const FileRefs& live, const HiveOptions& options) {
   Choice choice;
   choice.inputs = std::move(inputs);
-  AddPartner(choice.inputs, live, options);
+  choice.left = Cap(choice.inputs, options);
+  // What is left joins in one of the next plans.
+  if (choice.left == 0) AddPartner(choice.inputs, live, options);
   std::ranges::sort(choice.inputs, {}, &HiveFile::name);
   choice.bytes = BytesOf(choice.inputs);
   const int64_t target = std::max<int64_t>(1, options.target_file_bytes);
@@ -141,6 +167,10 @@ std::string IrreducibleReason(const Choice& choice, const HiveOptions& options) 
     return "but none is below " + FormatBytes(options.small_file_bytes) + " and not more than " +
            std::to_string(options.min_files) + " are below " + FormatBytes(options.file_bytes_min);
   }
+  if (choice.left > 0) {
+    return "but the " + Files(choice.inputs.size()) + " (" + FormatBytes(choice.bytes) +
+           ") that one plan may take would not become fewer";
+  }
   if (choice.inputs.size() == 1) {
     return "but there is no other file to merge its " + FormatBytes(choice.bytes) + " with up to " +
            FormatBytes(options.file_bytes_max);
@@ -172,6 +202,7 @@ void FillCandidate(const HivePartitionState& state, const Choice& choice,
   plan.outputs = static_cast<int>(choice.outputs);
   plan.reason = TriggerSentence(plan, options) + ": " + Files(choice.inputs.size()) + " (" +
                 FormatBytes(choice.bytes) + ") become " + std::to_string(choice.outputs);
+  if (choice.left > 0) plan.reason += "; " + Files(choice.left) + " more in the next sweeps";
 }
 
 FileState ClassifyUnlisted(const HiveFile& file, bool has_lineage, Time manifest_modified) {
@@ -198,6 +229,7 @@ class GcPlanner {
     if (live_.contains(file.name)) return {GcAction::kKeep, "live"};
     switch (file.state) {
       case FileState::kTemporary: return IfOld(file, GcAction::kRemove, "temporary file");
+      case FileState::kClaim: return IfOld(file, GcAction::kRemoveClaim, "claim");
       case FileState::kRetired: return DecideRetired(file);
       case FileState::kOwnOrphan:
         if (!has_manifest_) {
@@ -284,6 +316,7 @@ std::string_view VerdictName(Verdict verdict) {
     case Verdict::kExpiring: return "expiring";
     case Verdict::kUnsupported: return "unsupported";
     case Verdict::kEmpty: return "empty";
+    case Verdict::kClaimed: return "claimed";
   }
   return "empty";
 }
@@ -340,6 +373,8 @@ void ClassifyFiles(HivePartitionState& state, Time manifest_modified) {
     const auto record = retired.find(file.name);
     if (file.name.ends_with(".tmp") && file.name.find('/') == std::string::npos) {
       file.state = FileState::kTemporary;
+    } else if (file.name == kClaimName) {
+      file.state = FileState::kClaim;
     } else if (!IsLiveFileName(file.name)) {
       file.state = FileState::kOther;
     } else if (!state.manifest || live.contains(file.name)) {

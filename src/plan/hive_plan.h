@@ -22,6 +22,9 @@ struct HiveOptions {
   int64_t target_file_bytes = 512 * kMiB;
   int64_t file_bytes_min = 256 * kMiB;  // The band that outputs should fall in.
   int64_t file_bytes_max = 2 * kGiB;
+  // One plan takes no more than this; the rest waits for the next ones.
+  int64_t max_input_files = 10'000;
+  int64_t max_input_bytes = 100 * kGiB;
   Duration gc_grace = std::chrono::hours(1);
   // Data that retention removes within a day is not worth moving (H9). Zero: no retention.
   Duration retention = Duration::zero();
@@ -35,6 +38,7 @@ enum class Verdict {
   kExpiring,       // Retention removes it within a day.
   kUnsupported,    // An input cannot be rewritten, or a file not be named; the reason says which.
   kEmpty,          // No live file.
+  kClaimed,        // Another compactor is at it (Q3). Never of PlanPartition: the job says so.
 };
 std::string_view VerdictName(Verdict verdict);  // "candidate", "not_sealed", ….
 
@@ -74,6 +78,7 @@ bool ReusesName(const HiveFile& file, const RetiredFile& retired);
 
 enum class GcAction {
   kRemove,       // Temporary or retired, past every grace.
+  kRemoveClaim,  // A claim past the grace: only if it has expired, which its content tells.
   kFenceRemove,  // Own orphan past the grace: fence the generation first, then remove.
   kKeepYoung,    // Would go later.
   kKeep,         // Live, late, ambiguous, not ours.

@@ -409,6 +409,98 @@ TEST(HivePlanFixedPoint, T19ConvergesUnderAnyOptions) {
   }
 }
 
+// --- The bounds of one plan ---
+
+TEST(HivePlanCap, TakesTheSmallestAndLeavesTheRest) {
+  HiveOptions options;
+  options.max_input_files = 3;
+  HivePartitionState state = Partition({5 * kMiB, 9 * kMiB, 3 * kMiB, 8 * kMiB, 4 * kMiB});
+  PartitionPlan plan = PlanPartition(state, options, kLater);
+  EXPECT_EQ(plan.verdict, Verdict::kCandidate);
+  EXPECT_THAT(plan.inputs, ElementsAre("f00.parquet", "f02.parquet", "f04.parquet"));
+  EXPECT_EQ(plan.outputs, 1);
+  EXPECT_EQ(plan.bytes_in, 12 * kMiB);
+  EXPECT_EQ(plan.live_files, 5);
+  EXPECT_THAT(plan.reason, HasSubstr("3 files (12.0 MiB) become 1; 2 files more in the next"));
+
+  options.max_input_files = 10'000;
+  options.max_input_bytes = 13 * kMiB;
+  EXPECT_EQ(PlanPartition(state, options, kLater).inputs, plan.inputs);
+  options.max_input_bytes = 12 * kMiB;
+  EXPECT_EQ(PlanPartition(state, options, kLater).inputs, plan.inputs);
+  options.max_input_bytes = 12 * kMiB - 1;
+  EXPECT_THAT(PlanPartition(state, options, kLater).inputs,
+              ElementsAre("f02.parquet", "f04.parquet"));
+  options.max_input_bytes = 29 * kMiB;  // All of them.
+  plan = PlanPartition(state, options, kLater);
+  EXPECT_THAT(plan.inputs, testing::SizeIs(5));
+  EXPECT_EQ(plan.reason.find("more in"), std::string::npos);
+}
+
+TEST(HivePlanCap, AnIrreduciblePartSaysSo) {
+  HiveOptions options;
+  options.max_input_files = 2;
+  options.file_bytes_min = options.target_file_bytes;
+  const PartitionPlan plan =
+      PlanPartition(Partition(std::vector<int64_t>(5, 400 * kMiB)), options, kLater);
+  EXPECT_EQ(plan.verdict, Verdict::kIrreducible);
+  EXPECT_THAT(plan.reason, HasSubstr("the 2 files (800.0 MiB) that one plan may take"));
+}
+
+TEST(HivePlanCap, AHundredThousandFilesTakeThePlansThatTheyNeed) {
+  HivePartitionState state;
+  state.id = Partition({}).id;
+  for (int i = 0; i < 100'000; ++i) {
+    state.files.push_back(
+        File("g" + std::to_string(100'000 + i) + ".parquet", kStart, FileState::kLive));
+  }
+  std::vector<size_t> left;
+  for (int round = 0; round < 20; ++round) {
+    const PartitionPlan plan = PlanPartition(state, {}, kLater);
+    if (plan.verdict != Verdict::kCandidate) break;
+    EXPECT_LE(plan.inputs.size(), 10'000u);
+    Apply(plan, 100, round, state);
+    left.push_back(state.files.size());
+  }
+  // Ten of 10,000 each, and one that merges what came of them.
+  ASSERT_THAT(left, testing::SizeIs(11));
+  EXPECT_EQ(left[8], 10'009u);
+  EXPECT_EQ(left.back(), 1u);
+}
+
+// Bounds change how many plans it takes, not where it ends: with a band of at most half the target,
+// what is left is what unbounded plans leave, too.
+TEST(HivePlanCap, T19ConvergesToAFixedPointOfUnboundedPlans) {
+  int bounded = 0;
+  for (int seed = 0; seed < kWorlds; ++seed) {
+    SeededRandom random(static_cast<uint64_t>(seed));
+    HiveOptions free;
+    free.min_files = static_cast<int>(1 + Below(random, 8));
+    free.target_file_bytes = (2 + Below(random, 900)) * kMiB;
+    free.file_bytes_min = 1 + Below(random, free.target_file_bytes / 2);
+    free.small_file_bytes = 1 + Below(random, free.file_bytes_min);
+    free.file_bytes_max = free.target_file_bytes * (1 + Below(random, 4));
+    HiveOptions options = free;
+    options.max_input_files = 2 + Below(random, 20);
+    options.max_input_bytes = options.file_bytes_max * (1 + Below(random, 3));
+    HivePartitionState state = RandomPartition(random);
+    const size_t files = state.files.size();
+    for (int round = 0;; ++round) {
+      const PartitionPlan plan = PlanPartition(state, options, kLater);
+      if (plan.verdict != Verdict::kCandidate) break;
+      ASSERT_LE(static_cast<size_t>(round), files) << "seed " << seed;
+      ASSERT_LE(plan.inputs.size(), static_cast<size_t>(options.max_input_files));
+      ASSERT_LE(plan.bytes_in, options.max_input_bytes);
+      bounded += plan.inputs != PlanPartition(state, free, kLater).inputs;
+      Apply(plan, 50 + Below(random, 71), round, state);
+      ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    }
+    ASSERT_NE(PlanPartition(state, free, kLater).verdict, Verdict::kCandidate)
+        << "seed " << seed << ": " << PlanPartition(state, free, kLater).reason;
+  }
+  EXPECT_GT(bounded, kWorlds);
+}
+
 // --- Classification ---
 
 const Time kPublished = At("2026-11-29T09:00:00Z");
@@ -535,6 +627,24 @@ TEST(HiveGc, H3R238T24RetiredFilesWaitForBothTimes) {
     EXPECT_EQ(action(kStart, Time{}, reason), GcAction::kKeep);
   }
   EXPECT_EQ(action(kStart, kStart, kForeign), GcAction::kKeep);
+}
+
+TEST(HiveGc, Q3ClaimsWaitForTheGraceAndForALook) {
+  HivePartitionState state;
+  state.files = {File("_compaction.lock", kPublished), File("_compaction.lock.parquet", kPublished),
+                 File("_compaction.lock.0123456789abcdef.tmp", kPublished)};
+  for (const bool manifest : {false, true}) {
+    if (manifest) state.manifest = ManifestSnapshot{Manifest({}), "v"};
+    ClassifyFiles(state, kPublished);
+    EXPECT_EQ(state.files[0].state, FileState::kClaim);
+    EXPECT_EQ(state.files[1].state, FileState::kOther);
+    EXPECT_EQ(state.files[2].state, FileState::kTemporary);
+    const HiveOptions options;
+    EXPECT_EQ(PlanGc(state, options, kPublished + options.gc_grace - kMicro)[0].action,
+              GcAction::kKeepYoung);
+    EXPECT_EQ(PlanGc(state, options, kPublished + options.gc_grace)[0].action,
+              GcAction::kRemoveClaim);
+  }
 }
 
 TEST(HiveGc, OwnOrphansAreFencedFirst) {

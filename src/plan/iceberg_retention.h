@@ -56,6 +56,9 @@ struct OrphanOptions {
   double share_max = 0.5;
   bool force = false;
   int64_t deletes_max = 0;  // 0: no bound.
+  // Also below write.data.path and the like where they lie outside the table's location. Tables of
+  // other catalogs may use them too, which nobody can see.
+  bool other_locations = false;
 };
 
 struct OrphanPlan {

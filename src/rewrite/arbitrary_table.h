@@ -138,7 +138,7 @@ class Arbitrary {
     return out + "]";
   }
 
-  std::mt19937_64 random_;
+  std::mt19937_64 random_;  // NOLINT: seeded, of a test
 };
 
 inline int IdOf(const arrow::Field& field) {

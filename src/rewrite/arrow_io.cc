@@ -140,19 +140,22 @@ Status BoundedPool::Check() {
 Result<std::shared_ptr<storage::Reader>> ReaderCache::Get(const std::string& key) {
   {
     std::lock_guard lock(mutex_);
-    for (auto it = entries_.rbegin(); it != entries_.rend(); ++it) {
-      if (it->key != key) continue;
-      auto reader = it->reader;
-      std::rotate(it.base() - 1, it.base(), entries_.end());
-      return reader;
+    if (const auto found = by_key_.find(key); found != by_key_.end()) {
+      entries_.splice(entries_.end(), entries_, found->second);
+      return found->second->reader;
     }
   }
   LITHIFY_TRY_ASSIGN(std::unique_ptr<storage::Reader> opened, store_.Open(key));
-  std::shared_ptr<storage::Reader> reader = std::move(opened);
   std::lock_guard lock(mutex_);
-  if (entries_.size() >= open_max_) entries_.erase(entries_.begin());
-  entries_.push_back(Entry{key, reader});
-  return reader;
+  // Another thread may have opened it meanwhile.
+  if (const auto found = by_key_.find(key); found != by_key_.end()) return found->second->reader;
+  if (entries_.size() >= open_max_) {
+    by_key_.erase(entries_.front().key);
+    entries_.pop_front();
+  }
+  const auto entry = entries_.insert(entries_.end(), Entry{key, std::move(opened)});
+  by_key_.emplace(entry->key, entry);
+  return entry->reader;
 }
 
 std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache, std::string key,

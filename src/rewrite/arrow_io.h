@@ -12,12 +12,14 @@
 
 #include <atomic>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
-#include <vector>
+#include <unordered_map>
 
 #include "base/cancel.h"
 #include "base/result.h"
@@ -68,7 +70,9 @@ class ReaderCache {
   storage::Store& store_;
   const size_t open_max_;
   std::mutex mutex_;
-  std::vector<Entry> entries_;  // Most recently used last; few enough for a linear search.
+  std::list<Entry> entries_;  // Most recently used last.
+  std::unordered_map<std::string_view, std::list<Entry>::iterator>
+      by_key_;  // Of the entries' keys.
 };
 
 // `key` of `cache` as an Arrow file. Reads fail with kCancelled once `cancel` is raised.

@@ -214,8 +214,16 @@ class TypedCopy final : public ColumnCopy {
     if (source().input_leaf < 0 || chunk_rows_ == 0) return Discard();
     chunk_levels_ = in.footer->RowGroup(group_)->ColumnChunk(source().input_leaf)->num_values();
     row_group_ = in.reader->RowGroup(group_);
-    column_ = row_group_->Column(source().input_leaf);
+    column_ = OpenColumn(in, source().input_leaf);
     return Discard();
+  }
+
+  std::shared_ptr<parquet::ColumnReader> OpenColumn(const InputSource& in, int leaf) {
+    if (options_.read_ahead == nullptr) return row_group_->Column(leaf);
+    arrow::MemoryPool* pool = options_.pool->hard();
+    return parquet::ColumnReader::Make(
+        in.footer->schema()->Column(leaf),
+        ReadAhead(row_group_->GetColumnPageReader(leaf), *options_.read_ahead, pool), pool);
   }
 
   // Reads over the rows of a chunk that was released half-way.

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "rewrite/arrow_io.h"
 #include "rewrite/leaf_map.h"
+#include "rewrite/page_threads.h"
 #include "rewrite/row_check.h"
 #include "rewrite/schema_tree.h"
 
@@ -83,6 +84,8 @@ struct ColumnCopyOptions {
   // again: slower, but without one open page per column.
   bool release = false;
   BoundedPool* pool = nullptr;  // Checked after each batch, if there is one.
+  // Read pages ahead of this column, into buffers of `pool`, which there is then; null: none do.
+  PageThreads* read_ahead = nullptr;
   // Only these row groups of every input; last -1 means to the end.
   int first_group = 0;
   int last_group = -1;

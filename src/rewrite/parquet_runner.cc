@@ -83,7 +83,7 @@ class ParquetRunner final : public GroupRunner {
     if (mark) report.recorded = mark->digest;
     LITHIFY_TRY_ASSIGN(
         const auto digests,
-        DigestRowGroups(file, rows, [](int) { return true; }, memory_bytes_ / 4, cancel));
+        DigestRowGroups(file, rows, [](int) { return true; }, memory_bytes_ / 4, 1, pool, cancel));
     for (const ContentDigest& digest : digests) report.digest.Add(digest);
     report.rows = report.digest.rows;
     if (report.recorded) {
@@ -185,9 +185,10 @@ class ParquetRunner final : public GroupRunner {
       const auto wanted = [&](int g) {
         return request.verify == Verify::kFull || sample[static_cast<size_t>(g)];
       };
-      LITHIFY_TRY_ASSIGN(const auto digests,
-                         DigestRowGroups(file, request.table ? RowRule{} : request.rows, wanted,
-                                         std::numeric_limits<int64_t>::max(), cancel));
+      LITHIFY_TRY_ASSIGN(
+          const auto digests,
+          DigestRowGroups(file, request.table ? RowRule{} : request.rows, wanted,
+                          std::numeric_limits<int64_t>::max(), request.threads, pool, cancel));
       for (int g = 0; g < groups; ++g) {
         const ContentDigest& read = digests[static_cast<size_t>(g)];
         if (read.rows < 0) continue;

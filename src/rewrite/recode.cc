@@ -1,20 +1,22 @@
 #include "rewrite/recode.h"
 
 #include <arrow/util/key_value_metadata.h>
-#include <parquet/file_writer.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <thread>
 #include <utility>
 
 #include "base/text.h"
 #include "rewrite/file_metrics.h"
+#include "rewrite/file_writer.h"
 #include "rewrite/footer.h"
 #include "rewrite/metadata_merge.h"
+#include "rewrite/page_threads.h"
 #include "rewrite/row_check.h"
 #include "rewrite/writer_properties.h"
 
@@ -43,9 +45,10 @@ int64_t DeletedRows(const InputSource& in, int64_t first, int64_t rows) {
 }
 
 // Row groups in rows that survive: whole input row groups together up to the bounds, larger ones
-// cut.
+// cut. With `filled`, input row groups are also cut to fill each up to the bounds: where several
+// files are made, they can end only between row groups, and must come out equal.
 Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group, int64_t bytes_max,
-                                                int64_t rows_max) {
+                                                int64_t rows_max, bool filled) {
   constexpr int64_t kRowGroupsMax = 100'000;
   std::vector<RowGroupPlan> plan;
   RowGroupPlan open;
@@ -57,14 +60,31 @@ Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group, int64_
     for (int g = 0; g < in->footer->num_row_groups(); ++g) {
       const auto chunk = in->footer->RowGroup(g);
       const int64_t rows_in = chunk->num_rows();
-      const int64_t rows = rows_in - DeletedRows(*in, first_row, rows_in);
+      int64_t rows = rows_in - DeletedRows(*in, first_row, rows_in);
       first_row += rows_in;
-      const int64_t bytes = Share(chunk->total_byte_size(), rows, rows_in);
-      const int64_t input_bytes = Share(chunk->total_compressed_size(), rows, rows_in);
-      const int64_t progress = std::max<int64_t>(0, chunk->total_compressed_size());
+      int64_t bytes = Share(chunk->total_byte_size(), rows, rows_in);
+      int64_t input_bytes = Share(chunk->total_compressed_size(), rows, rows_in);
+      int64_t progress = std::max<int64_t>(0, chunk->total_compressed_size());
       if (rows == 0) {
         open.progress_bytes += progress;
         continue;
+      }
+      if (filled && open.rows > 0) {
+        // As many of the rows as there is room for go to the open row group.
+        const int64_t room =
+            std::min({rows - 1, rows_max - open.rows, Share(rows, bytes_max - open.bytes, bytes)});
+        if (room > 0 && (open.rows + rows > rows_max || open.bytes + bytes > bytes_max)) {
+          const RowGroupPlan part{room, Share(bytes, room, rows), Share(input_bytes, room, rows),
+                                  Share(progress, room, rows)};
+          open.rows += part.rows;
+          open.bytes += part.bytes;
+          open.input_bytes += part.input_bytes;
+          open.progress_bytes += part.progress_bytes;
+          rows -= part.rows;
+          bytes -= part.bytes;
+          input_bytes -= part.input_bytes;
+          progress -= part.progress_bytes;
+        }
       }
       if (open.rows + rows > rows_max || open.bytes + bytes > bytes_max) close();
       if (rows <= rows_max && bytes <= bytes_max) {
@@ -98,13 +118,12 @@ class Output {
          const std::shared_ptr<parquet::WriterProperties>& properties,
          const std::map<std::string, std::string>& metadata, const CancelFlag& cancel)
       : name_(std::move(name)), writer_(std::move(writer)) {
-    auto pairs = std::make_shared<arrow::KeyValueMetadata>();
-    for (const auto& [key, value] : metadata) pairs->Append(key, value);
-    file_ = parquet::ParquetFileWriter::Open(MakeArrowSink(*writer_, &cancel),
-                                             ToParquet(*group.output_schema), properties, pairs);
+    for (const auto& [key, value] : metadata) pairs_->Append(key, value);
+    file_ = std::make_unique<FileWriter>(MakeArrowSink(*writer_, &cancel),
+                                         ToParquet(*group.output_schema), properties);
   }
 
-  parquet::ParquetFileWriter& file() { return *file_; }
+  FileWriter& file() { return *file_; }
   int64_t position() const { return writer_->size(); }
   ContentDigest& digest() { return digest_; }
   void AddRowGroup(int64_t rows) {
@@ -118,9 +137,7 @@ class Output {
     if (digested) mark.digest = digest_;
     auto pairs = std::make_shared<arrow::KeyValueMetadata>();
     for (const auto& [key, value] : EncodeMark(mark)) pairs->Append(key, value);
-    file_->AddKeyValueMetadata(pairs);
-    file_->Close();
-    const std::shared_ptr<parquet::FileMetaData> footer = file_->metadata();
+    const auto footer = file_->Close(pairs_->Merge(*pairs));
     file_.reset();
     if (table == nullptr) return {};
     LITHIFY_TRY_ASSIGN(metrics_, MetricsOf(*footer, *table));
@@ -141,7 +158,9 @@ class Output {
  private:
   const std::string name_;
   std::unique_ptr<storage::Writer> writer_;
-  std::unique_ptr<parquet::ParquetFileWriter> file_;
+  const std::shared_ptr<arrow::KeyValueMetadata> pairs_ =
+      std::make_shared<arrow::KeyValueMetadata>();
+  std::unique_ptr<FileWriter> file_;
   ContentDigest digest_;
   ColumnMetrics metrics_;
   std::vector<int64_t> split_offsets_;
@@ -199,6 +218,9 @@ class Recoder {
 
   void MakeColumns() {
     const bool release = request_.memory_bytes > 0 && OpenPagesBytes() > request_.memory_bytes / 8;
+    const std::vector<int64_t> weights = Weights();
+    const int64_t total = std::accumulate(weights.begin(), weights.end(), int64_t{0});
+    MakePageThreads(weights, total);
     for (size_t leaf = 0; leaf < group_.leaves.size(); ++leaf) {
       ColumnCopyOptions options;
       options.leaf = static_cast<int>(leaf);
@@ -207,25 +229,55 @@ class Recoder {
       options.page_bytes = request_.shape.page_bytes;
       options.release = release;
       options.pool = &pool_;
+      if (IsHeavy(weights[leaf], total)) options.read_ahead = page_threads_.get();
       columns_.push_back(MakeColumnCopy(group_.inputs, options));
     }
     // Wide columns first, so that the threads end together.
     order_.resize(columns_.size());
     std::iota(order_.begin(), order_.end(), size_t{0});
-    const auto& in = *group_.inputs.front();
-    if (in.footer->num_row_groups() == 0) return;
-    const auto weight = [&](size_t leaf) -> int64_t {
-      const LeafSource& source = in.leaves[leaf];
-      if (source.levels_only) return 0;
-      return in.footer->RowGroup(0)->ColumnChunk(source.input_leaf)->total_uncompressed_size();
-    };
-    std::ranges::stable_sort(order_, std::greater<>(), weight);
+    std::ranges::stable_sort(order_, std::greater<>(), [&](size_t leaf) { return weights[leaf]; });
+  }
+
+  // Uncompressed bytes of each output leaf in one row group of the largest input. A damaged footer
+  // may claim any number: no sum of these overflows.
+  std::vector<int64_t> Weights() const {
+    std::vector<int64_t> weights(group_.leaves.size(), 0);
+    const auto in = std::ranges::max_element(group_.inputs, {}, [](const auto& i) {
+      return std::pair(i->footer->num_row_groups() > 0, i->size);
+    });
+    if (in == group_.inputs.end() || (*in)->footer->num_row_groups() == 0) return weights;
+    const auto group = (*in)->footer->RowGroup(0);
+    for (size_t leaf = 0; leaf < weights.size(); ++leaf) {
+      const LeafSource& source = (*in)->leaves[leaf];
+      if (source.levels_only || source.input_leaf < 0) continue;
+      const int64_t bytes = group->ColumnChunk(source.input_leaf)->total_uncompressed_size();
+      weights[leaf] = std::clamp<int64_t>(bytes, 0, 1024 * kGiB);
+    }
+    return weights;
+  }
+
+  // Columns that keep pages ahead; never more than a few, however many there are.
+  static bool IsHeavy(int64_t weight, int64_t total) { return weight > total / 8; }
+
+  // Where one column has most of the bytes and its chunks have several pages, the threads work on
+  // that column's pages; else each works on columns of its own.
+  void MakePageThreads(const std::vector<int64_t>& weights, int64_t total) {
+    constexpr int kPageThreadsMax = 8;
+    constexpr int64_t kPagesWorth = 4 * kMiB;
+    const int threads = std::min(request_.threads, kPageThreadsMax);
+    if (threads <= 1 || weights.empty()) return;
+    const int64_t most = std::ranges::max(weights);
+    if (most < kPagesWorth || most <= total / 5 * 3) return;
+    const int64_t bytes = request_.memory_bytes > 0
+                              ? std::clamp<int64_t>(request_.memory_bytes / 32, kMiB, 8 * kMiB)
+                              : 8 * kMiB;
+    page_threads_ = std::make_unique<PageThreads>(threads - 1, bytes);
   }
 
   Status WriteRowGroups() {
     const int outputs = std::max(1, request_.shape.outputs);
     LITHIFY_TRY_ASSIGN(const auto plan, PlanRowGroups(group_, RowGroupBytes(outputs),
-                                                      request_.shape.row_group_rows));
+                                                      request_.shape.row_group_rows, outputs > 1));
     Roll roll;
     for (const RowGroupPlan& group : plan) roll.input_bytes += group.input_bytes;
     std::unique_ptr<Output> output;
@@ -283,7 +335,8 @@ class Recoder {
     return after - end > end - written;
   }
 
-  // Files are cut between row groups, so each of the planned files needs one at least (H7).
+  // Files are cut between row groups, so each of several planned files needs some (H7): with four
+  // of them, none is off its share by more than an eighth (I27).
   int64_t RowGroupBytes(int outputs) const {
     int64_t total = 0;
     for (const auto& in : group_.inputs) {
@@ -294,7 +347,8 @@ class Recoder {
       const int64_t rows = in->footer->num_rows();
       total += Share(bytes, rows - DeletedRows(*in, 0, rows), rows);
     }
-    return std::min(request_.shape.row_group_bytes, std::max<int64_t>(1, total / outputs));
+    const int64_t pieces = outputs > 1 ? int64_t{4} * outputs : 1;
+    return std::min(request_.shape.row_group_bytes, std::max<int64_t>(1, total / pieces));
   }
 
   Result<std::unique_ptr<Output>> OpenOutput() {
@@ -324,18 +378,19 @@ class Recoder {
     std::vector<Digest128> digests(columns_.size());
     const int64_t before = output.position();
     const int threads = Threads();
+    FileWriter& file = output.file();
+    file.StartRowGroup();
     if (threads <= 1) {
-      auto* writer = output.file().AppendRowGroup();
       for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
-        auto* column = writer->NextColumn();
+        auto* column = file.NextColumn(page_threads_.get());
         LITHIFY_TRY(CopyColumn(leaf, column, plan.rows, shared, digests));
-        column->Close();
+        file.CloseColumn(leaf);
         ReportProgress(plan.progress_bytes, static_cast<int64_t>(leaf) + 1);
       }
-      writer->Close();
     } else {
-      LITHIFY_TRY(CopyColumns(output, plan, threads, shared, digests));
+      LITHIFY_TRY(CopyColumns(file, plan, threads, shared, digests));
     }
+    file.EndRowGroup(plan.rows);
     LITHIFY_CHECK(output.position() >= before, "a file that shrinks while written");
     LITHIFY_TRY(checker_->CheckTimes(shared.times(),
                                      [&](int64_t row) { return PlaceOf(first_row + row); }));
@@ -370,6 +425,7 @@ class Recoder {
   // Parallel columns keep a writer each until the row group ends; where even their fixed cost would
   // take a good part of the memory, one column after the other it is.
   int Threads() const {
+    if (page_threads_) return 1;
     constexpr int64_t kWriterBytes = 128 * kKiB;
     const auto columns = static_cast<int64_t>(columns_.size());
     if (request_.memory_bytes > 0 && columns * kWriterBytes > request_.memory_bytes / 4) return 1;
@@ -387,22 +443,32 @@ class Recoder {
     return {};
   }
 
-  // Columns in parallel: the row group is held in memory, encoded, until all are done.
-  Status CopyColumns(Output& output, const RowGroupPlan& plan, int threads, RowGroupRows& shared,
+  // Columns in parallel: each is held in memory, encoded, until those before it are done.
+  Status CopyColumns(FileWriter& file, const RowGroupPlan& plan, int threads, RowGroupRows& shared,
                      std::vector<Digest128>& digests) {
-    auto* writer = output.file().AppendBufferedRowGroup();
-    std::vector<parquet::ColumnWriter*> writers;
-    for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
-      writers.push_back(writer->column(static_cast<int>(leaf)));
-    }
+    const std::vector<parquet::ColumnWriter*> writers = file.AllColumns();
     std::atomic<size_t> next{0};
     std::atomic<int64_t> done{0};
     std::atomic<bool> failed{false};
     std::vector<Status> statuses(columns_.size());
+    std::mutex closing;
+    std::vector<bool> copied(columns_.size(), false);
+    size_t closed = 0;
+    // One by one in schema order: closing writes a column to the file, and equal inputs must give
+    // equal bytes (R232).
+    const auto close = [&](size_t leaf) -> Status {
+      std::lock_guard lock(closing);
+      copied[leaf] = true;
+      return GuardParquet(request_.partition, [&]() -> Status {
+        for (; closed < copied.size() && copied[closed]; ++closed) file.CloseColumn(closed);
+        return {};
+      });
+    };
     const auto work = [&] {
       for (size_t i = next++; i < order_.size() && !failed; i = next++) {
         const size_t leaf = order_[i];
         statuses[leaf] = CopyColumn(leaf, writers[leaf], plan.rows, shared, digests);
+        if (statuses[leaf]) statuses[leaf] = close(leaf);
         if (!statuses[leaf]) failed = true;
         ReportProgress(plan.progress_bytes, ++done);
       }
@@ -417,9 +483,6 @@ class Recoder {
       work();
     }
     for (auto& status : statuses) LITHIFY_TRY(std::move(status));
-    // Closes the columns one by one in schema order: closing writes a column to the shared sink,
-    // and equal inputs must give equal bytes (R232).
-    writer->Close();
     return {};
   }
 
@@ -512,6 +575,7 @@ class Recoder {
   std::optional<RowChecker> checker_;
   std::shared_ptr<parquet::WriterProperties> properties_;
   std::map<std::string, std::string> metadata_;
+  std::unique_ptr<PageThreads> page_threads_;  // Outlives the columns, whose pages they read.
   std::vector<std::unique_ptr<ColumnCopy>> columns_;
   std::vector<size_t> order_;
   RecodeResult result_;

@@ -1,20 +1,120 @@
 #include "rewrite/verify.h"
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <numeric>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <utility>
 
+#include "base/text.h"
 #include "rewrite/column_copy.h"
+#include "rewrite/page_threads.h"
 #include "rewrite/row_check.h"
 
 namespace lithify::rewrite {
 
+namespace {
+
+constexpr int64_t kAheadBytes = 4 * kMiB;  // Chunks of fewer have too few pages to read ahead.
+
+// The columns of one row group, the widest first, by several threads.
+class RowGroupDigester {
+ public:
+  RowGroupDigester(const OpenedGroup& file, const RowChecker& checker, int row_group,
+                   BoundedPool& pool, PageThreads* page_threads)
+      : file_(file),
+        checker_(checker),
+        row_group_(row_group),
+        pool_(pool),
+        page_threads_(page_threads),
+        statuses_(file.leaves.size()),
+        digests_(file.leaves.size()),
+        bytes_(file.leaves.size()),
+        order_(file.leaves.size()) {
+    const InputSource& in = *file_.inputs.front();
+    const auto chunks = in.footer->RowGroup(row_group);
+    for (size_t leaf = 0; leaf < bytes_.size(); ++leaf) {
+      const int chunk = in.leaves[leaf].input_leaf;
+      if (chunk >= 0) bytes_[leaf] = chunks->ColumnChunk(chunk)->total_uncompressed_size();
+    }
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    std::ranges::stable_sort(order_, std::greater<>(), [&](size_t leaf) { return bytes_[leaf]; });
+  }
+
+  // The columns' digests; their rows' hashes and times are added to `shared`.
+  Result<std::vector<Digest128>> Read(int threads, RowGroupRows& shared) {
+    std::atomic<size_t> next{0};
+    std::atomic<bool> failed{false};
+    const auto work = [&] {
+      for (size_t i = next++; i < order_.size() && !failed; i = next++) {
+        Status& status = statuses_[order_[i]];
+        status = ReadColumn(order_[i], shared);
+        if (!status) failed = true;
+      }
+    };
+    {
+      std::vector<std::jthread> pool;
+      try {
+        for (int t = 1; t < std::min<int64_t>(threads, std::ssize(order_)); ++t) {
+          pool.emplace_back(work);
+        }
+      } catch (const std::system_error&) {
+        // No more threads to be had: those that run, this one at least, do the work.
+      }
+      work();
+    }
+    for (auto& status : statuses_) LITHIFY_TRY(std::move(status));
+    return std::move(digests_);
+  }
+
+ private:
+  Status ReadColumn(size_t leaf, RowGroupRows& shared) {
+    ColumnCopyOptions options;
+    options.leaf = static_cast<int>(leaf);
+    options.output = file_.leaves[leaf];
+    options.rule = checker_.For(options.leaf);
+    options.first_group = row_group_;
+    options.last_group = row_group_;
+    if (page_threads_ != nullptr && bytes_[leaf] >= kAheadBytes) {
+      options.pool = &pool_;
+      options.read_ahead = page_threads_;
+    }
+    auto read = GuardParquet("column " + options.output.path, [&]() -> Status {
+      const auto copy = MakeColumnCopy(file_.inputs, options);
+      LITHIFY_TRY_ASSIGN(digests_[leaf], copy->Copy(shared.rows(), nullptr, shared));
+      return copy->Finish();
+    });
+    if (!read) return Fail(std::move(read.error()).In(file_.inputs.front()->key));
+    return {};
+  }
+
+  const OpenedGroup& file_;
+  const RowChecker& checker_;
+  const int row_group_;
+  BoundedPool& pool_;
+  PageThreads* const page_threads_;
+  std::vector<Status> statuses_;
+  std::vector<Digest128> digests_;
+  std::vector<int64_t> bytes_;  // Uncompressed.
+  std::vector<size_t> order_;
+};
+
+}  // namespace
+
 Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowRule& rule,
                                                    const std::function<bool(int)>& wanted,
-                                                   int64_t bytes_max, const CancelFlag& cancel) {
+                                                   int64_t bytes_max, int threads,
+                                                   BoundedPool& pool, const CancelFlag& cancel) {
   LITHIFY_CHECK(file.inputs.size() == 1, "one file at a time");
   LITHIFY_TRY_ASSIGN(const RowChecker checker, RowChecker::Make(rule, *file.output_schema));
   InputSource& in = *file.inputs.front();
   std::vector<ContentDigest> digests(static_cast<size_t>(in.footer->num_row_groups()));
+  std::unique_ptr<PageThreads> page_threads;
+  if (threads > 1) page_threads = std::make_unique<PageThreads>(threads - 1, kAheadBytes);
   int64_t first_row = 0;
   for (int g = 0; g < in.footer->num_row_groups(); ++g) {
     const int64_t rows = in.footer->RowGroup(g)->num_rows();
@@ -32,21 +132,10 @@ Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowR
                   in.key, "raise --memory");
     }
     RowGroupRows shared(rows, checker.time_columns(), true);
-    for (size_t leaf = 0; leaf < file.leaves.size(); ++leaf) {
-      ColumnCopyOptions options;
-      options.leaf = static_cast<int>(leaf);
-      options.output = file.leaves[leaf];
-      options.rule = checker.For(options.leaf);
-      options.first_group = g;
-      options.last_group = g;
-      auto column = GuardParquet("column " + options.output.path, [&]() -> Result<Digest128> {
-        const auto copy = MakeColumnCopy(file.inputs, options);
-        LITHIFY_TRY_ASSIGN(const Digest128 read, copy->Copy(rows, nullptr, shared));
-        LITHIFY_TRY(copy->Finish());
-        return read;
-      });
-      if (!column) return Fail(std::move(column.error()).In(in.key));
-      digest.columns[file.leaves[leaf].path].Add(*column);
+    RowGroupDigester digester(file, checker, g, pool, page_threads.get());
+    LITHIFY_TRY_ASSIGN(const auto columns, digester.Read(threads, shared));
+    for (size_t leaf = 0; leaf < columns.size(); ++leaf) {
+      digest.columns[file.leaves[leaf].path].Add(columns[leaf]);
     }
     digest.row = shared.RowDigest();
     LITHIFY_TRY(checker.CheckTimes(

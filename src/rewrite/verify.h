@@ -16,10 +16,11 @@ namespace lithify::rewrite {
 
 // Reads each row group for which `wanted` is true and checks its rows against `rule`. The result
 // has one digest per row group; those not wanted are empty with rows == -1. kLimit if the hashes of
-// one row group's rows would take more than `bytes_max`.
+// one row group's rows would take more than `bytes_max`. `threads` threads read, each a column.
 Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowRule& rule,
                                                    const std::function<bool(int)>& wanted,
-                                                   int64_t bytes_max, const CancelFlag& cancel);
+                                                   int64_t bytes_max, int threads,
+                                                   BoundedPool& pool, const CancelFlag& cancel);
 
 }  // namespace lithify::rewrite
 

@@ -585,7 +585,7 @@ class EntryReader {
       if (Enter(step, in)) ReadEntryField(step.id, in);
       if (!in.ok()) return false;
     }
-    return Inherit(in);
+    return CheckVector(in) && Inherit(in);
   }
 
   ManifestEntry& entry() { return entry_; }
@@ -596,6 +596,7 @@ class EntryReader {
   void ReadEntryField(int id, AvroDecoder& in);
   void ReadFile(AvroDecoder& in);
   void ReadFileNumber(const Step& step, AvroDecoder& in);
+  bool CheckVector(AvroDecoder& in);
   bool Inherit(AvroDecoder& in);
   bool InheritRowId(AvroDecoder& in);
 
@@ -707,6 +708,24 @@ void EntryReader::ReadFileNumber(const Step& step, AvroDecoder& in) {
     case 144: file.content_offset = NotNegative(in); return;
     default: file.content_size_in_bytes = NotNegative(in); return;
   }
+}
+
+// Without any one of these nobody can tell which rows of which file a deletion vector deletes
+// [Deletion Vectors]: taken for a delete of offset 0, or of no file, it would bring rows back.
+bool EntryReader::CheckVector(AvroDecoder& in) {
+  const DataFile& file = entry_.file;
+  if (!file.deletion_vector()) return true;
+  if (file.referenced_data_file.value_or("").empty()) {
+    field_ = "referenced_data_file";
+  } else if (!file.content_offset) {
+    field_ = "content_offset";
+  } else if (!file.content_size_in_bytes) {
+    field_ = "content_size_in_bytes";
+  } else {
+    return true;
+  }
+  in.SetProblem("a deletion vector without it");
+  return false;
 }
 
 // [Sequence Number Inheritance]

@@ -1,8 +1,10 @@
 #include "table/iceberg_manifest.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <limits>
 
@@ -23,6 +25,7 @@ using iceberg::ManifestFile;
 using iceberg::Type;
 using iceberg::TypeKind;
 using iceberg::Value;
+using testing::HasSubstr;
 
 std::string Fixture(const std::string& name) {
   std::ifstream in(std::string(LITHIFY_TEST_DATA) + "/iceberg/pyiceberg/" + name, std::ios::binary);
@@ -597,6 +600,70 @@ TEST(WriteManifest, DeletesOfEachKind) {
   const auto refused = WriteManifest(entries, options);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kInvalid);
+}
+
+// The bytes of the written manifest with one text in place of another of the same length.
+std::string Replaced(std::string bytes, const std::string& from, const std::string& to) {
+  EXPECT_EQ(from.size(), to.size());
+  const size_t at = bytes.rfind(from);
+  EXPECT_NE(at, std::string::npos);
+  return at == std::string::npos ? bytes : bytes.replace(at, from.size(), to);
+}
+
+TEST(ReadManifest, DeletionVectorsWithoutFileOffsetOrSizeAreCorrupt) {
+  // The writer refuses them: what it wrote in another format is given the name of this one.
+  struct Case {
+    std::function<void(DataFile&)> change;
+    const char* expected;
+  };
+  const std::vector<Case> cases{
+      {[](DataFile& f) { f.referenced_data_file.reset(); }, "referenced_data_file"},
+      {[](DataFile& f) { f.referenced_data_file = ""; }, "referenced_data_file"},
+      {[](DataFile& f) { f.content_offset.reset(); }, "content_offset"},
+      {[](DataFile& f) { f.content_size_in_bytes.reset(); }, "content_size_in_bytes"},
+      {[](DataFile&) {}, ""},
+  };
+  for (const Case& c : cases) {
+    ManifestEntry entry;
+    entry.status = EntryStatus::kAdded;
+    entry.sequence_number = kInheritSequenceNumber;
+    entry.file = EveryKind(0);
+    entry.file.content = FileContent::kPositionDeletes;
+    entry.file.file_format = "NIFFUP";
+    entry.file.referenced_data_file = "file:///t/data/0.parquet";
+    entry.file.content_offset = 4;
+    entry.file.content_size_in_bytes = 44;
+    c.change(entry.file);
+    ManifestWriteOptions options = WriteOptions(3, "null");
+    options.content = ManifestContent::kDeletes;
+    const auto written = WriteManifest(std::vector<ManifestEntry>{entry}, options);
+    ASSERT_TRUE(written) << written.error().ToString();
+    ManifestFile manifest = written->file;
+    manifest.sequence_number = 6;
+    EXPECT_TRUE(Entries(written->bytes, manifest, Table()));
+    for (const bool metrics : {true, false}) {
+      ManifestReadOptions read;
+      read.metrics = metrics;
+      const auto entries =
+          Entries(Replaced(written->bytes, "NIFFUP", "PUFFIN"), manifest, Table(), read);
+      ASSERT_EQ(entries.has_value(), *c.expected == 0) << c.expected;
+      if (entries) continue;
+      EXPECT_EQ(entries.error().code, Code::kCorrupt);
+      EXPECT_THAT(entries.error().ToString(), HasSubstr(c.expected));
+      EXPECT_THAT(entries.error().ToString(), HasSubstr("a deletion vector without it"));
+    }
+  }
+}
+
+TEST(WriteManifest, HostileCountsThatOverflowAreCorrupt) {
+  std::vector<ManifestEntry> entries{SampleEntries()[2], SampleEntries()[2]};
+  for (ManifestEntry& entry : entries) {
+    entry.file.record_count = std::numeric_limits<int64_t>::max();
+  }
+  const auto written = WriteManifest(entries, WriteOptions(2, "null"));
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, Code::kCorrupt);
+  EXPECT_THAT(written.error().ToString(), HasSubstr("more than 64 bits"));
 }
 
 TEST(WriteManifest, RefusesWhatTheVersionOrTheSpecDoesNotAllow) {

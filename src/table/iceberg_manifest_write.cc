@@ -371,7 +371,7 @@ class ManifestWriter {
   Status PutEntry(const ManifestEntry& entry);
   Status PutPartition(const DataFile& file, AvroEncoder& out);
   Status PutFile(const DataFile& file, AvroEncoder& out);
-  void Summarize(const ManifestEntry& entry);
+  Status Summarize(const ManifestEntry& entry);
 
   const ManifestWriteOptions& options_;
   std::vector<Type> types_;
@@ -489,10 +489,13 @@ Status ManifestWriter::PutEntry(const ManifestEntry& entry) {
   return writer_.EndRecord();
 }
 
-void ManifestWriter::Summarize(const ManifestEntry& entry) {
+Status ManifestWriter::Summarize(const ManifestEntry& entry) {
   const auto status = static_cast<size_t>(entry.status);
   ++files_[status];
-  rows_[status] += std::max(entry.file.record_count, int64_t{0});
+  if (__builtin_add_overflow(rows_[status], std::max(entry.file.record_count, int64_t{0}),
+                             &rows_[status])) {
+    return Fail(Code::kCorrupt, "the rows of one manifest are more than 64 bits can count");
+  }
   if (entry.status != EntryStatus::kDeleted && entry.sequence_number != kInheritSequenceNumber) {
     if (min_sequence_number_ == kInheritSequenceNumber ||
         entry.sequence_number < min_sequence_number_) {
@@ -514,13 +517,14 @@ void ManifestWriter::Summarize(const ManifestEntry& entry) {
       }
     }
   }
+  return {};
 }
 
 Status ManifestWriter::Add(const ManifestEntry& entry) {
   Status status = Check(entry);
+  if (status) status = Summarize(entry);
   if (status) status = PutEntry(entry);
   if (!status) return Fail(std::move(status.error()).In(entry.file.file_path));
-  Summarize(entry);
   return {};
 }
 

@@ -95,10 +95,12 @@ Status CheckRequirements(const iceberg::TableMetadata& metadata,
 // snapshot-log and metadata-log continued and cut by write.metadata.previous-versions-max.
 //
 // kConflict if a new snapshot's sequence number is not above last-sequence-number, or its
-// first-row-id is below next-row-id (v3): another commit was first. kInvalid for what the
+// first-row-id is below next-row-id (v3): another commit was first; and if a ref that this commit
+// neither removes nor moves points to a snapshot that it removes: somebody made the ref meanwhile.
+// (Servers of the REST protocol may drop such a ref without a word.) kInvalid for what the
 // specification forbids, e.g. a ref to a snapshot that does not exist, and for the removal of the
-// branch "main" or of its snapshot. Removing a snapshot drops the other refs that point to it, the
-// log up to its last entry, and its statistics. To remove what is not there is no error.
+// branch "main" or of its snapshot. Removing a snapshot drops the log up to its last entry, and its
+// statistics. To remove what is not there is no error.
 Result<std::string> ApplyUpdates(std::string_view text, std::span<const TableUpdate> updates,
                                  Time now, const std::string& previous_metadata_location);
 

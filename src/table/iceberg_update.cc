@@ -145,6 +145,7 @@ class Editor {
     const iceberg::Snapshot& snapshot = update.snapshot;
     LITHIFY_TRY(CheckSnapshot(snapshot));
     ids_.insert(snapshot.snapshot_id);
+    gone_.erase(snapshot.snapshot_id);
     added_ms_.emplace(snapshot.snapshot_id, snapshot.timestamp_ms);
     Array("snapshots").push_back(SnapshotJson(snapshot));
     updated_ms_ = std::max(updated_ms_, snapshot.timestamp_ms);
@@ -185,19 +186,13 @@ class Editor {
       return Wrong("snapshot " + std::to_string(main->second) +
                    " is the current one and cannot be removed");
     }
-    for (const int64_t id : gone) ids_.erase(id);
+    for (const int64_t id : gone) {
+      if (ids_.erase(id) > 0) gone_.insert(id);
+    }
     EraseWhere("snapshots", gone);
     EraseWhere("statistics", gone);
     EraseWhere("partition-statistics", gone);
     CutSnapshotLog();
-    for (auto ref = refs_.begin(); ref != refs_.end();) {
-      if (gone.contains(ref->second)) {
-        Object("refs").erase(ref->first);
-        ref = refs_.erase(ref);
-      } else {
-        ++ref;
-      }
-    }
     return {};
   }
 
@@ -226,6 +221,19 @@ class Editor {
 
   Status operator()(const RemovePartitionStatistics& update) {
     EraseWhere("partition-statistics", {update.snapshot_id});
+    return {};
+  }
+
+  // A ref that somebody made after the removal was planned keeps its snapshot: dropping the ref, as
+  // servers of the REST protocol may do, would lose a tag that nobody asked to lose.
+  Status CheckRefs() const {
+    for (const auto& [name, id] : refs_) {
+      if (!gone_.contains(id)) continue;
+      return Fail(Code::kConflict,
+                  "ref " + JsonQuote(name) + " points to snapshot " + std::to_string(id) +
+                      ", which was to be removed",
+                  {}, "load the table and plan again");
+    }
     return {};
   }
 
@@ -355,6 +363,7 @@ class Editor {
   int64_t next_row_id_;
   int64_t log_end_ms_ = std::numeric_limits<int64_t>::min();
   std::unordered_set<int64_t> ids_;
+  std::unordered_set<int64_t> gone_;  // Removed by this commit.
   std::unordered_set<int> schemas_;
   std::map<int64_t, int64_t> added_ms_;
   std::map<std::string, int64_t, std::less<>> refs_;
@@ -391,6 +400,7 @@ Result<std::string> ApplyUpdates(std::string_view text, std::span<const TableUpd
     LITHIFY_TRY(editor(SetSnapshotRef{main->first, main->second}));
   }
   for (const TableUpdate& update : updates) LITHIFY_TRY(std::visit(editor, update));
+  LITHIFY_TRY(editor.CheckRefs());
   editor.Finish(*table, previous_metadata_location);
   std::string next = iceberg_json::Write(json);
   // What we publish is what we would accept.

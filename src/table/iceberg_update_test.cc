@@ -218,16 +218,18 @@ TEST(ApplyUpdates, V1WithoutRefsGetsThemWithMain) {
 }
 
 TEST(ApplyUpdates, ARemovedSnapshotTakesItsTracesAlong) {
-  const TableMetadata table = Applied(Table(2), {RemoveSnapshots{{2, 55}}});
+  const TableMetadata table =
+      Applied(Table(2), {RemoveSnapshotRef{"two"}, RemoveSnapshots{{2, 55}}});
   EXPECT_EQ(table.FindSnapshot(2), nullptr);
   EXPECT_EQ(table.snapshots.size(), 2);
-  EXPECT_FALSE(table.refs.contains("two"));
   EXPECT_TRUE(table.refs.contains("one"));
   // Not [1, 3]: 1 would look current until 3 was made.
   EXPECT_THAT(table.snapshot_log, ElementsAre(iceberg::SnapshotLogEntry{3, 103}));
   EXPECT_EQ(table.statistics.size(), 2);
   EXPECT_EQ(table.partition_statistics.size(), 1);
-  EXPECT_THAT(Applied(Table(2), {RemoveSnapshots{{1}}}).partition_statistics, IsEmpty());
+  EXPECT_THAT(
+      Applied(Table(2), {RemoveSnapshots{{1}}, RemoveSnapshotRef{"one"}}).partition_statistics,
+      IsEmpty());
   Refused(Table(2), {RemoveSnapshots{{3}}}, "snapshot 3 is the current one");
   // Not current any more in the same commit.
   EXPECT_EQ(Applied(Table(2), {SetSnapshotRef{"main", {2, true, {}, {}, {}}}, RemoveSnapshots{{3}}})
@@ -235,6 +237,17 @@ TEST(ApplyUpdates, ARemovedSnapshotTakesItsTracesAlong) {
             2);
   EXPECT_EQ(
       Applied(Table(2), {RemoveStatistics{1}, RemovePartitionStatistics{1}}).statistics.size(), 2);
+}
+
+TEST(ApplyUpdates, I14ARefThatIsNotRemovedKeepsItsSnapshot) {
+  const std::string expected = R"(ref "two" points to snapshot 2)";
+  Refused(Table(2), {RemoveSnapshots{{2}}}, expected, Code::kConflict);
+  Refused(Table(2), {RemoveSnapshotRef{"one"}, RemoveSnapshots{{1, 2}}}, expected, Code::kConflict);
+  // A ref that moves away in the same commit does not hold it.
+  const TableMetadata moved =
+      Applied(Table(2), {RemoveSnapshots{{2}}, SetSnapshotRef{"two", {3, false, {}, {}, {}}}});
+  EXPECT_EQ(moved.refs.at("two").snapshot_id, 3);
+  EXPECT_EQ(moved.snapshots.size(), 2);
 }
 
 TEST(ApplyUpdates, PropertiesAndTheMetadataLogsBound) {

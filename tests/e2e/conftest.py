@@ -9,6 +9,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import cli  # noqa: E402
+import iceberg_lake  # noqa: E402
 import tree as trees  # noqa: E402
 
 
@@ -31,3 +32,9 @@ def lithify(tree):
         return cli.run(command, tree.root, *args, code=code, **kwargs)
 
     return run
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """An empty Iceberg warehouse with its SQLite catalog."""
+    return iceberg_lake.Lake(tmp_path / "warehouse")

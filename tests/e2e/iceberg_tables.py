@@ -19,7 +19,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.update import (AddSnapshotUpdate, AssertRefSnapshotId,
                                     SetSnapshotRefUpdate)
 from pyiceberg.typedef import Record
-from pyiceberg.utils.datetime import date_to_days, datetime_to_micros
+from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, time_to_micros
 
 PATH_FIELD = 2147483546
 POS_FIELD = 2147483545
@@ -35,24 +35,32 @@ class DeleteManifestWriter(ManifestWriterV2):
 
 
 class Warehouse:
-    """A directory with a SQLite catalog named `lake`, as pyiceberg makes it."""
+    """A namespace of a catalog named `lake`: a directory with a SQLite catalog, as pyiceberg makes
+    it, unless another `catalog` is given, which then decides where tables are."""
 
-    def __init__(self, root, db=None):
-        self.root = pathlib.Path(root)
-        self.root.mkdir(parents=True, exist_ok=True)
-        self.db = db or self.root / "catalog.db"
-        self.catalog = SqlCatalog("lake", uri=f"sqlite:///{self.db}",
-                                  warehouse=f"file://{self.root}")
-        self.catalog.create_namespace_if_not_exists("sales")
+    def __init__(self, root, db=None, catalog=None, namespace=("sales",)):
+        self.namespace = tuple(namespace)
+        if catalog is None:
+            self.root = pathlib.Path(root)
+            self.root.mkdir(parents=True, exist_ok=True)
+            self.db = db or self.root / "catalog.db"
+            catalog = SqlCatalog("lake", uri=f"sqlite:///{self.db}",
+                                 warehouse=f"file://{self.root}")
+        self.catalog = catalog
+        for depth in range(1, len(self.namespace) + 1):
+            self.catalog.create_namespace_if_not_exists(self.namespace[:depth])
 
     @property
     def uri(self):
         return f"sqlite:///{self.db}"
 
+    def identifier(self, name):
+        return (*self.namespace, name)
+
     def create(self, name, schema, properties=None, partition_by=None, version=2, location=None):
         """`partition_by`: names of columns, or (column, transform of pyiceberg)."""
         table = self.catalog.create_table(
-            f"sales.{name}", schema=schema, location=location,
+            self.identifier(name), schema=schema, location=location,
             properties={"format-version": str(version), **(properties or {})})
         if partition_by:
             self.partition(name, partition_by)
@@ -76,7 +84,7 @@ class Warehouse:
 
     def load(self, name):
         clear_manifest_cache()
-        return self.catalog.load_table(f"sales.{name}")
+        return self.catalog.load_table(self.identifier(name))
 
     def rows(self, name, snapshot_id=None):
         """All live rows as a sorted list, read by pyiceberg."""
@@ -139,7 +147,7 @@ def foreign_data_file(table, arrow, partition=None, **parquet_options):
     metadata; no column metrics in the manifest."""
     path, size = _write_parquet(table, arrow, "foreign", **parquet_options)
     return _file(DataFileContent.DATA, path, size, arrow.num_rows, partition or Record(),
-                        table.spec().spec_id, equality_ids=None)
+                 table.spec().spec_id, equality_ids=None)
 
 
 def commit_data(table, files):
@@ -170,6 +178,8 @@ def _internal(value):
         return datetime_to_micros(value)
     if isinstance(value, datetime.date):
         return date_to_days(value)
+    if isinstance(value, datetime.time):
+        return time_to_micros(value)
     return value
 
 
@@ -194,8 +204,8 @@ def position_delete_file(table, positions, partition=None, bounds=True, spec_id=
         extra["lower_bounds"] = {PATH_FIELD: min(paths)}
         extra["upper_bounds"] = {PATH_FIELD: max(paths)}
     return _file(DataFileContent.POSITION_DELETES, path, size, len(positions),
-                        partition or Record(),
-                 table.spec().spec_id if spec_id is None else spec_id, **extra)
+                 partition or Record(), table.spec().spec_id if spec_id is None else spec_id,
+                 **extra)
 
 
 def equality_delete_file(table, columns, rows, partition=None, spec_id=None):
@@ -208,8 +218,8 @@ def equality_delete_file(table, columns, rows, partition=None, spec_id=None):
     arrow = pa.table([list(column) for column in zip(*rows)], schema=pa.schema(fields))
     path, size = _write_parquet(table, arrow, "eq-deletes")
     return _file(DataFileContent.EQUALITY_DELETES, path, size, len(rows),
-                        partition or Record(),
-                        table.spec().spec_id if spec_id is None else spec_id, equality_ids=ids)
+                 partition or Record(), table.spec().spec_id if spec_id is None else spec_id,
+                 equality_ids=ids)
 
 
 def _delete_summary(parent, delete_files):

@@ -1,6 +1,7 @@
 #include "hive_oracle.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -60,12 +61,19 @@ void HiveOracle::Record(Partition& partition, const HiveManifest& next) {
   ++generations_;
   std::set<std::string> before;
   for (const RetiredFile& file : partition.manifest.retired) before.insert(file.name);
+  const std::set<std::string> live(partition.manifest.files.begin(),
+                                   partition.manifest.files.end());
+  const bool grows = std::ranges::any_of(
+      next.files, [&](const std::string& name) { return !live.contains(name); });
   for (const RetiredFile& file : next.retired) {
     if (before.contains(file.name)) continue;
     if (file.reason == RetiredFile::Reason::kFenced) ++fences_;
     if (file.reason != RetiredFile::Reason::kSuperseded) continue;
     partition.superseded[file.name] = clock_.Now();
     if (partition.swaps.emplace(next.generation, next.job_id).second) ++swaps_;
+  }
+  if (grows && next.generation > 1 && !partition.swaps.contains(next.generation)) {
+    partition.adoptions.emplace(next.generation, next.job_id);
   }
   partition.manifest = next;
 }
@@ -167,14 +175,51 @@ std::optional<std::string> HiveOracle::CheckRest() {
   return std::nullopt;
 }
 
+std::optional<std::string> HiveOracle::CheckAdoptions(
+    const std::vector<observe::AuditRecord>& records) {
+  using Attempt = std::tuple<std::string, uint64_t, std::string>;
+  std::map<Attempt, std::set<Phase>> attempts;
+  for (const auto& record : records) {
+    const observe::AuditEvent& event = record.event;
+    const bool adopted = event.phase == Phase::kAdopted;
+    if (!adopted && event.procedure != observe::kHiveAdopt) continue;
+    std::set<Phase>& phases = attempts[{event.partition, event.generation, event.job_id}];
+    if (event.phase != Phase::kIntent && phases.empty()) return "history: unannounced adoption";
+    phases.insert(event.phase);
+  }
+  std::set<Attempt> real;
+  for (const auto& [prefix, partition] : partitions_) {
+    for (const auto& [generation, job] : partition.adoptions) {
+      real.emplace(prefix, generation, job);
+      if (!attempts.contains({prefix, generation, job})) {
+        return "history: adoption " + std::to_string(generation) + " of " + prefix +
+               " was not announced";
+      }
+    }
+  }
+  for (const auto& [attempt, phases] : attempts) {
+    const std::string what = "history: adoption " + std::to_string(std::get<1>(attempt)) + " of " +
+                             std::get<0>(attempt) + " by " + std::get<2>(attempt);
+    const bool settled = phases.contains(Phase::kAdopted) || phases.contains(Phase::kAborted);
+    if (!settled && !phases.contains(Phase::kUnknown)) return what + " is open";
+    if (phases.contains(Phase::kAdopted) && !real.contains(attempt)) return what + " is false";
+    if (phases.contains(Phase::kAborted) && real.contains(attempt)) {
+      return what + " is a false abort";
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> HiveOracle::CheckHistory(
     const std::vector<observe::AuditRecord>& records, bool events) {
+  if (auto wrong = CheckAdoptions(records)) return wrong;
   using Attempt = std::tuple<std::string, uint64_t, std::string>;
   std::set<Attempt> intents;
   std::set<Attempt> committed;
   std::set<Attempt> aborted;
   for (const auto& record : records) {
     const observe::AuditEvent& event = record.event;
+    if (event.procedure == observe::kHiveAdopt) continue;  // CheckAdoptions.
     const Attempt attempt(event.partition, event.generation, event.job_id);
     if (event.phase == Phase::kIntent) intents.insert(attempt);
     if (event.phase == Phase::kAborted) aborted.insert(attempt);

@@ -43,7 +43,8 @@ class HiveOracle {
     HiveManifest manifest;
     std::set<std::string> visible;
     std::set<std::string> acknowledged;
-    std::map<uint64_t, std::string> swaps;   // Generation -> job.
+    std::map<uint64_t, std::string> swaps;  // Generation -> job.
+    std::map<uint64_t, std::string> adoptions;
     std::map<std::string, Time> superseded;  // File -> when the swap was applied.
   };
 
@@ -59,6 +60,9 @@ class HiveOracle {
   std::optional<std::string> CheckGeneration(const std::string& prefix, Partition& partition,
                                              const std::string& bytes);
   void Record(Partition& partition, const HiveManifest& next);
+  // Each adoption was announced, and what is on record of it is true. Whose it was may stay
+  // unknown, if that is what the record says.
+  std::optional<std::string> CheckAdoptions(const std::vector<observe::AuditRecord>& records);
   // H3: a superseded file stays for the grace, counted from the swap.
   std::optional<std::string> CheckGrace(Partition& partition, const std::set<std::string>& names);
 

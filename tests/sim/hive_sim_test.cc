@@ -55,7 +55,8 @@ TEST(HiveSim, EveryWorldKeepsItsRows) {
             << " generations, " << total.swaps << " swaps, " << total.adoptions << " adoptions, "
             << total.fences << " fenced files, " << total.crashes << " crashes, "
             << total.unknown_outcomes << " unknown outcomes, " << total.lost_races
-            << " lost races, " << total.reads << " reads\n";
+            << " lost races, " << total.claimed << " passed over for claims, " << total.reads
+            << " reads\n";
   // A simulation in which nothing happens proves nothing.
   if (seeds < 100) return;
   EXPECT_GT(total.swaps, seeds);
@@ -64,6 +65,7 @@ TEST(HiveSim, EveryWorldKeepsItsRows) {
   EXPECT_GT(total.crashes, seeds / 2);
   EXPECT_GT(total.unknown_outcomes, seeds / 2);
   EXPECT_GT(total.lost_races, seeds / 20);
+  EXPECT_GT(total.claimed, seeds / 20);
 }
 
 // The same seed must give the same world, or no failure could be replayed.

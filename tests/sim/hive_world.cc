@@ -13,6 +13,7 @@
 #include "sim_scheduler.h"
 #include "storage/faulty_store.h"
 #include "storage/memory_store.h"
+#include "table/hive_claim.h"
 #include "table/hive_manifest.h"
 
 namespace lithify::sim {
@@ -122,6 +123,8 @@ class World {
     job::HiveSettings settings;
     settings.series = series_;
     settings.options.gc_grace = kGcGrace;
+    if (dice_.OneIn(4)) settings.options.max_input_files = dice_.Between(2, 6);
+    settings.claim_ttl = std::chrono::minutes(dice_.OneIn(3) ? 0 : dice_.Between(1, 60));
     settings.options.min_files = static_cast<int>(dice_.Between(1, 4));
     settings.options.small_file_bytes = dice_.Between(100, 400);
     settings.options.target_file_bytes = dice_.Between(150, 600);
@@ -152,7 +155,7 @@ class World {
     LITHIFY_TRY(Survive(process));
     Trace(process.actor, std::string(op) + " " + key);
     const bool publishes = op == "PutNew" || op == "PutIf" || op == "Publish";
-    if (!Strikes(process, publishes)) return {};
+    if (!Strikes(process, key, publishes)) return {};
     if (publishes && dice_.OneIn(2)) {
       ++report_.unknown_outcomes;
       Trace(process.actor, "  -> unknown outcome, not applied");
@@ -169,7 +172,7 @@ class World {
       if (auto wrong = oracle_.Check(key)) Violate(*wrong);
     }
     LITHIFY_TRY(Survive(process));
-    if (publishes && Strikes(process, true)) {
+    if (publishes && Strikes(process, key, true)) {
       ++report_.unknown_outcomes;
       Trace(process.actor, "  -> unknown outcome, applied if it could be");
       return Fail(Code::kUnknownOutcome, "injected: applied", key);
@@ -177,9 +180,11 @@ class World {
     return {};
   }
 
-  // True if an injected fault is due. Publications, the interesting ones, fail more often.
-  bool Strikes(const Process& process, bool publishes) {
+  // True if an injected fault is due. Publications, the interesting ones, fail more often, and
+  // claims most of all: nothing may depend on them.
+  bool Strikes(const Process& process, const std::string& key, bool publishes) {
     if (!process.faults || fault_one_in_ == 0) return false;
+    if (key.ends_with(kClaimName)) return dice_.OneIn(4);
     return dice_.OneIn(publishes ? 2 + fault_one_in_ / 6 : fault_one_in_);
   }
 
@@ -249,6 +254,7 @@ class World {
         Write(store, prefixes_[0]);
       }
     });
+    AddActor("meddler", [this](int actor) { Meddle(actor); });
     for (const char* name : {"reader-1", "reader-2"}) {
       AddActor(name, [this](int actor) {
         FaultyStore& store = Open(NewProcess(actor));
@@ -256,6 +262,26 @@ class World {
           Read(actor, store, prefixes_[dice_.Below(prefixes_.size())]);
         }
       });
+    }
+  }
+
+  // Claims come and go, live, expired or absurd, whoever is at work.
+  void Meddle(int actor) {
+    FaultyStore& store = Open(NewProcess(actor));
+    for (int64_t n = dice_.Between(0, 6); n > 0; --n) {
+      Idle(actor, dice_.Between(0, 100));
+      const std::string key = prefixes_[dice_.Below(prefixes_.size())] + std::string(kClaimName);
+      if (dice_.OneIn(2)) {
+        [[maybe_unused]] const Status removed = store.Remove(key);
+        continue;
+      }
+      const Time now = clock_.Now();
+      const auto ttl = std::chrono::minutes(dice_.OneIn(8) ? 100'000 : dice_.Between(-60, 120));
+      [[maybe_unused]] const Status put =
+          store.PutNew(key, table::SerializeClaim({.holder = "meddler",
+                                                   .job_id = "m" + std::to_string(n),
+                                                   .claimed_at = now,
+                                                   .expires_at = now + ttl}));
     }
   }
 
@@ -276,7 +302,12 @@ class World {
       FaultyStore& store = Open(process);
       SimRunner runner(store);
       ProcessAudit audit(*this, process);
-      job::HiveJob job({store, runner, clock_, random_, audit, progress_, EncodeEvents}, settings);
+      // What it takes for the end of another process may be none.
+      const auto memory =
+          std::make_shared<job::SweepMemory>("compactor-" + std::to_string(processes_.size()),
+                                             [this](const std::string&) { return dice_.OneIn(4); });
+      job::HiveJob job({store, runner, clock_, random_, audit, progress_, EncodeEvents, memory},
+                       settings);
       for (; sweeps > 0 && !process.crashed && !report_.violation; --sweeps) {
         const CancelFlag cancel;
         auto report = job.Sweep({}, false, cancel);
@@ -303,6 +334,7 @@ class World {
       if (outcome.error) judge(*outcome.error);
       if (outcome.outcome == job::Outcome::kLostRace) ++report_.lost_races;
       if (!outcome.adopted.empty()) ++report_.adoptions;
+      if (outcome.plan.verdict == plan::Verdict::kClaimed) ++report_.claimed;
     }
   }
 
@@ -434,6 +466,7 @@ std::optional<uint64_t> RunSeeds(uint64_t first, uint64_t count, WorldReport& to
     total.crashes += report.crashes;
     total.unknown_outcomes += report.unknown_outcomes;
     total.lost_races += report.lost_races;
+    total.claimed += report.claimed;
     total.reads += report.reads;
     if (report.violation) {
       total.violation = std::move(report.violation);

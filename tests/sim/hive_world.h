@@ -1,6 +1,7 @@
 // One simulated world of the hive job: a tree in memory, two compactors with their own settings, a
-// writer, a late writer and readers, under a seeded scheduler with crashes, frozen processes, jumps
-// of the clock and storage faults. An oracle looks at the tree after every change.
+// writer, a late writer, somebody who meddles with claims, and readers, under a seeded scheduler
+// with crashes, frozen processes, jumps of the clock and storage faults. An oracle looks at the
+// tree after every change.
 //
 // What is promised, and checked:
 //  - At every moment a manifest names files that exist, and their rows are pairwise different. Each
@@ -38,6 +39,7 @@ struct WorldReport {
   uint64_t crashes = 0;
   uint64_t unknown_outcomes = 0;
   uint64_t lost_races = 0;
+  uint64_t claimed = 0;  // Partitions passed over because of a claim.
   uint64_t reads = 0;
 };
 

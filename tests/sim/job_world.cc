@@ -18,6 +18,7 @@ JobWorld::JobWorld()
   audit_series.name = audit_series.prefix = "audit";
   audit_series.columns.pop_back();
   settings.series = {data, audit_series};
+  settings.claim_ttl = Duration::zero();
   settings.options.small_file_bytes = 1000;
   settings.options.target_file_bytes = 4000;
   settings.options.file_bytes_min = 2000;
@@ -52,7 +53,8 @@ job::HiveJob JobWorld::Job(storage::Store& seen) {
     }
     return EncodeSimFile(file);
   };
-  return job::HiveJob({seen, *runners_.back(), clock, random, *audit, progress, encode}, settings);
+  return job::HiveJob({seen, *runners_.back(), clock, random, *audit, progress, encode, memory},
+                      settings);
 }
 
 HiveManifest JobWorld::Manifest(const std::string& prefix) {

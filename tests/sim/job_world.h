@@ -62,7 +62,8 @@ struct JobWorld {
   storage::MemoryStore store;
   std::unique_ptr<observe::AuditLog> audit;
   LineProgress progress;
-  job::HiveSettings settings;
+  job::HiveSettings settings;  // Without claims: a crashed job's would be in the way of the next.
+  std::shared_ptr<job::SweepMemory> memory;  // Null: each job has one of its own.
 
  private:
   std::vector<std::unique_ptr<SimRunner>> runners_;

@@ -36,7 +36,7 @@ class Lake:
             .config(f"{catalog}.cache-enabled", "false")
             .getOrCreate())
         self.spark.sparkContext.setLogLevel("ERROR")
-        self.sql("CREATE NAMESPACE lake.sales")
+        self.sql("CREATE NAMESPACE IF NOT EXISTS lake.sales")
 
     def stop(self):
         self.spark.stop()

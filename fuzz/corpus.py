@@ -1,0 +1,309 @@
+"""Seeds for the fuzz targets. Usage: corpus.py OUT_DIR. Makes OUT_DIR/<target>/<seed>, from
+tests/data/iceberg and from files that pyarrow writes; seeds of an earlier run are replaced, what
+the fuzzer found stays.
+"""
+
+import datetime
+import decimal
+import json
+import os
+import shutil
+import struct
+import sys
+import zlib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SAMPLES = os.path.join(ROOT, "tests", "data", "iceberg")
+FILE_PATH_ID = 2147483546
+POS_ID = 2147483545
+
+
+class Corpus:
+    """Seeds of one target; names count up."""
+
+    def __init__(self, out, target):
+        self.folder = os.path.join(out, target)
+        self.made = 0
+        os.makedirs(self.folder, exist_ok=True)
+
+    def path(self):
+        self.made += 1
+        return os.path.join(self.folder, f"seed-{self.made:03d}")
+
+    def add(self, data):
+        with open(self.path(), "wb") as file:
+            file.write(data if isinstance(data, bytes) else data.encode())
+
+    def add_sample(self, path):
+        shutil.copyfile(path, self.path())
+
+
+def samples(suffix):
+    return sorted(os.path.join(folder, name) for folder, _, names in os.walk(SAMPLES)
+                  for name in names if name.endswith(suffix))
+
+
+# --- Parquet -------------------------------------------------------------------------------------
+
+def field(number, name, kind, nullable=True):
+    return pa.field(name, kind, nullable, metadata={"PARQUET:field_id": str(number)})
+
+
+def wide_table(rows):
+    """One column per kind of value, nested ones too."""
+    def values(make):
+        return [None if i % 7 == 3 else make(i) for i in range(rows)]
+    start = datetime.datetime(2026, 11, 29, tzinfo=datetime.timezone.utc)
+    columns = [
+        ("i", pa.int64(), values(lambda i: i * 1000)),
+        ("s", pa.string(), values(lambda i: "text" * (i % 3))),
+        ("f", pa.float64(), values(lambda i: i / 3)),
+        ("b", pa.bool_(), values(lambda i: i % 2 == 0)),
+        ("d", pa.decimal128(20, 2), values(lambda i: decimal.Decimal(i) / 4)),
+        ("t", pa.timestamp("us", "UTC"), values(lambda i: start + datetime.timedelta(0, i))),
+        ("x", pa.binary(4), values(lambda i: struct.pack("<i", i))),
+        ("l", pa.list_(pa.int32()), values(lambda i: list(range(i % 4)))),
+        ("m", pa.map_(pa.string(), pa.int64()), values(lambda i: [("k", i)] * (i % 2))),
+        ("r", pa.struct([("a", pa.int32()), ("z", pa.list_(pa.string()))]),
+         values(lambda i: {"a": i, "z": ["y"] * (i % 3)})),
+    ]
+    return pa.table([pa.array(data, kind) for _, kind, data in columns],
+                    pa.schema([field(n, name, kind) for n, (name, kind, _) in
+                               enumerate(columns, 1)]))
+
+
+def flat_tables():
+    yield pa.table({"n": pa.array([], pa.int64())})
+    yield pa.table({"n": pa.array(range(300), pa.int64())})
+    yield pa.table({"s": pa.array(["a", None, "bc"] * 20)})
+    yield pa.table({"f": pa.array([1.5, float("nan"), None], pa.float32())})
+    yield pa.table({"d": pa.array([["a"], [], None, ["b", None]], pa.list_(pa.string()))})
+
+
+SHAPES = (
+    {"compression": "none", "use_dictionary": False},
+    {"compression": "none"},
+    {"compression": "none", "data_page_version": "2.0", "use_dictionary": False},
+    {"compression": "snappy", "data_page_version": "2.0"},
+    {"compression": "zstd", "row_group_size": 5},
+    {"compression": "gzip", "use_dictionary": False},
+    {"compression": "lz4", "write_page_checksum": True},
+    {"compression": "none", "version": "1.0", "use_deprecated_int96_timestamps": True},
+    {"compression": "none", "write_page_index": True, "data_page_size": 64},
+)
+ENCODINGS = (
+    ("n", pa.int64(), range(100), "DELTA_BINARY_PACKED"),
+    ("n", pa.int32(), range(100), "BYTE_STREAM_SPLIT"),
+    ("s", pa.string(), ["abc", "abd", "x" * 40] * 9, "DELTA_BYTE_ARRAY"),
+    ("s", pa.string(), ["abc", "", "x" * 40] * 9, "DELTA_LENGTH_BYTE_ARRAY"),
+    ("f", pa.float64(), [0.5 * i for i in range(50)], "BYTE_STREAM_SPLIT"),
+    ("b", pa.bool_(), [True, False, True] * 30, "RLE"),
+)
+
+
+def footer_seeds(out):
+    corpus = Corpus(out, "footer_fuzz")
+    for shape in SHAPES:
+        pq.write_table(wide_table(20), corpus.path(), **shape)
+    for table in flat_tables():
+        for shape in SHAPES[:3]:
+            pq.write_table(table, corpus.path(), store_schema=False, **shape)
+    for name, kind, values, encoding in ENCODINGS:
+        for version in ("1.0", "2.0"):
+            pq.write_table(pa.table({name: pa.array(values, kind)}), corpus.path(),
+                           compression="none", use_dictionary=False, store_schema=False,
+                           column_encoding={name: encoding}, data_page_version=version)
+    # As lithify marks its outputs; pyarrow's name has the same length.
+    marked = pa.table({"n": pa.array([1], pa.int64())}).replace_schema_metadata(
+        {"lithify.format": "1", "lithify.job_id": "j", "lithify.partition": "p/",
+         "lithify.inputs": '["a.parquet"]',
+         "lithify.digest": json.dumps({"rows": 1, "row": "0" * 32, "columns": {"n": "0" * 32}})})
+    path = corpus.path()
+    pq.write_table(marked, path, store_schema=False)
+    with open(path, "rb") as file:
+        data = file.read()
+    name = f"parquet-cpp-arrow version {pa.__version__}".encode()
+    with open(path, "wb") as file:
+        file.write(data.replace(name, b"lithify version 0.1.0".ljust(len(name))))
+
+
+def delete_seeds(out):
+    corpus = Corpus(out, "delete_scan_fuzz")
+    positions = pa.schema([field(FILE_PATH_ID, "file_path", pa.string(), False),
+                           field(POS_ID, "pos", pa.int64(), False)])
+    paths = ["file:///t/a.parquet"] * 30 + ["file:///t/b.parquet"] * 20
+    for shape in SHAPES[:6]:
+        table = pa.table([pa.array(paths), pa.array(range(50), pa.int64())], positions)
+        pq.write_table(table, corpus.path(), store_schema=False, **shape)
+    start = datetime.datetime(2026, 11, 29, tzinfo=datetime.timezone.utc)
+    kinds = [
+        (pa.int64(), 7), (pa.string(), "x"), (pa.decimal128(20, 2), decimal.Decimal("1.50")),
+        (pa.float64(), float("nan")), (pa.bool_(), True), (pa.date32(), start.date()),
+        (pa.timestamp("us", "UTC"), start), (pa.binary(4), b"abcd"), (pa.int32(), -1),
+    ]
+    for shape in SHAPES[:8]:
+        for chosen in (range(1), range(2), range(len(kinds))):
+            schema = pa.schema([field(n + 1, f"c{n + 1}", kinds[n][0]) for n in chosen])
+            table = pa.table([pa.array([kinds[n][1], None] * 9, kinds[n][0]) for n in chosen],
+                             schema)
+            pq.write_table(table, corpus.path(), store_schema=False, **shape)
+
+
+# --- Puffin --------------------------------------------------------------------------------------
+
+def container(values):
+    """(cardinality, bytes) of one container with these 16-bit values."""
+    if len(values) <= 4096:
+        return struct.pack(f"<{len(values)}H", *values)
+    bits = bytearray(8192)
+    for value in values:
+        bits[value // 8] |= 1 << value % 8
+    return bytes(bits)
+
+
+def roaring(containers):
+    """32-bit portable format without runs: {high half: sorted low halves}."""
+    out = struct.pack("<II", 12346, len(containers))
+    body = b""
+    offsets = []
+    start = len(out) + 8 * len(containers)
+    for key, values in containers.items():
+        out += struct.pack("<HH", key, len(values) - 1)
+        offsets.append(start + len(body))
+        body += container(values)
+    return out + struct.pack(f"<{len(offsets)}I", *offsets) + body
+
+
+def roaring_runs(runs):
+    """One container of runs (first, length - 1)."""
+    count = sum(length + 1 for _, length in runs)
+    out = struct.pack("<I", 12347) + b"\1" + struct.pack("<HHH", 0, count - 1, len(runs))
+    return out + b"".join(struct.pack("<HH", *run) for run in runs)
+
+
+def bitmap(maps):
+    out = struct.pack("<Q", len(maps))
+    for key, data in maps.items():
+        out += struct.pack("<I", key) + data
+    return out
+
+
+def vector(data):
+    body = b"\xd1\xd3\x39\x64" + data
+    return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def puffin(blobs, flags=0):
+    out = b"PFA1"
+    entries = []
+    for blob in blobs:
+        entries.append({"type": "deletion-vector-v1", "fields": [POS_ID], "snapshot-id": -1,
+                        "sequence-number": -1, "offset": len(out), "length": len(blob),
+                        "properties": {"referenced-data-file": "file:///t/a.parquet",
+                                       "cardinality": "3"}})
+        out += blob
+    payload = json.dumps({"blobs": entries, "properties": {"created-by": "x"}}).encode()
+    return out + b"PFA1" + payload + struct.pack("<II", len(payload), flags) + b"PFA1"
+
+
+def puffin_seeds(out):
+    corpus = Corpus(out, "puffin_fuzz")
+    maps = [
+        bitmap({}),
+        bitmap({0: roaring({0: [1, 5, 9]})}),
+        bitmap({0: roaring({0: [0], 3: [7, 65535]}), 1: roaring({65535: [65535]})}),
+        bitmap({0: roaring({0: list(range(0, 10000, 2))})}),
+        bitmap({0: roaring_runs([(0, 99), (200, 0)])}),
+        bitmap({0: roaring_runs([(0, 65535)]), 0x7fffffff: roaring({65535: [65535]})}),
+    ]
+    for data in maps:
+        corpus.add(data)
+        corpus.add(vector(data))
+    corpus.add(puffin([vector(maps[1]), vector(maps[4])]))
+    corpus.add(puffin([]))
+    corpus.add(puffin([vector(maps[1])], flags=1))
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+def avro_seeds(out):
+    corpus = Corpus(out, "avro_fuzz")
+    for path in samples(".avro"):
+        corpus.add_sample(path)
+    corpus.add(json.dumps({"type": "record", "name": "r", "fields": [
+        {"name": "a", "type": ["null", "long"], "field-id": 1},
+        {"name": "b", "type": {"type": "array", "items": "string", "element-id": 3}},
+        {"name": "c", "type": {"type": "fixed", "name": "f", "size": 16, "logicalType": "uuid"}},
+        {"name": "d", "type": {"type": "map", "values": "f"}},
+        {"name": "e", "type": {"type": "enum", "name": "g", "symbols": ["A"]}}]}))
+
+
+def metadata_seeds(out):
+    corpus = Corpus(out, "metadata_fuzz")
+    for path in samples(".metadata.json"):
+        corpus.add_sample(path)
+    with open(samples("v2_rows.metadata.json")[0], "rb") as file:
+        corpus.add(zlib.compress(file.read(), wbits=31))
+    corpus.add('[{"field-id":1,"names":["id","record_id"]},'
+               '{"field-id":3,"names":["l"],"fields":[{"field-id":4,"names":["lat"]}]}]')
+    corpus.add('{"a":' * 3000 + "[" * 3000)
+
+
+def hive_seeds(out):
+    corpus = Corpus(out, "hive_manifest_fuzz")
+    corpus.add('{"generation":1,"files":[]}')
+    corpus.add('{ "files" : ["x.parquet"], "generation" : 18446744073709551615 }')
+    corpus.add(json.dumps({
+        "generation": 7, "files": ["a.parquet", "b.parquet"],
+        "lithify": {"version": 1, "job_id": "job-1", "retired": [
+            {"file": "c.parquet", "at": "2026-11-29T08:00:00.000001Z", "reason": "superseded",
+             "job_id": "job-1"},
+            {"file": "d.parquet", "at": "2026-11-29T09:00:00.000000Z", "reason": "fenced",
+             "job_id": "job-0"},
+            {"file": "e.parquet", "at": "2026-11-29T10:00:00.000000Z", "reason": "foreign",
+             "job_id": ""}]}, "note": {"x": [1, 2.50, None, True, "\u00e4\\"]}}))
+    corpus.add('{"generation":1,"files":[],"x":' + "[" * 5000 + "]" * 5000 + "}")
+    for text in ("data/tenant_id=a%2Fb/year=2026/month=11/day=29/hour=07/",
+                 "audit/tenant_id=a/year=2026/month=11/day=29/", "date=2026-11-29/region=eu/",
+                 "a%20b%C3%A4", "s3://bucket/t/data/x.parquet", "s3a://bucket//t/./x",
+                 "file:///lake/t/data", "/lake/t"):
+        corpus.add(text)
+
+
+FILTERS = (
+    "day >= DATE '2026-11-29' AND (region IN ('eu', 'us') OR NOT price < 12.50)",
+    "id BETWEEN -5 AND 9223372036854775807", "region LIKE 'eu%'", "region NOT LIKE 'a\\%b%'",
+    "score IS NOT NULL OR ratio IS NULL", "ts > TIMESTAMP '2026-11-29T10:00:00.000001+00:00'",
+    "key = 'f79c3e09-677c-4bbd-a479-3f349cb785e7'", "blob = X'00ff' OR code <> X'010203'",
+    "at < TIME '10:11:12.5' AND ok = TRUE", "`id` != 5 AND \"region\" = 'it''s'",
+    "score = 1e308 OR score < -0.0", "n IN (1,2,3)", "ns >= '2026-11-29T10:00:00.123456789'",
+    "(" * 3000 + "id=1", "NOT " * 3000 + "id=1", "id=1" + " OR id=2" * 2000,
+)
+
+
+def filter_seeds(out):
+    corpus = Corpus(out, "filter_fuzz")
+    values = b"\x64" + b"\2eu" + b"\4\x01\0\0\0" + b"\4\x07\0\0\0" + b"\2eu" + b"\2\x01\xf4"
+    bounds = b"".join(b"\x1f" + b"\x08" + bytes(8) + b"\x08" + b"\xff" * 7 + b"\x7f" + b"\1\2\0"
+                      for _ in range(14))
+    for text in FILTERS:
+        corpus.add(text.encode() + b"\0" + values + bounds + b"\3\x1f\2eu\2us\x01\x18\4\1\0\0\0")
+        corpus.add(text)
+
+
+def main(out):
+    if os.path.isdir(out):
+        for folder, _, names in os.walk(out):
+            for name in names:
+                if name.startswith("seed-"):
+                    os.remove(os.path.join(folder, name))
+    for make in (avro_seeds, delete_seeds, filter_seeds, footer_seeds, hive_seeds, metadata_seeds,
+                 puffin_seeds):
+        make(out)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

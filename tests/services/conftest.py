@@ -1,0 +1,58 @@
+"""Fixtures of the tests against real services: each service is started once and stopped by its
+process id; the binary under test is the real one."""
+
+import itertools
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "e2e"))
+
+import cli  # noqa: E402
+from pyiceberg.catalog.rest import RestCatalog  # noqa: E402
+
+from proxy import Proxy  # noqa: E402
+from rest_lake import RestLake  # noqa: E402
+from service_script import run_script  # noqa: E402
+
+numbers = itertools.count()
+
+
+def pytest_configure(config):
+    if not os.access(cli.BINARY, os.X_OK):
+        raise pytest.UsageError(f"no binary at {cli.BINARY}: run ./dev build, or set LITHIFY_BIN")
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory):
+    """The address of Iceberg's own REST servlet."""
+    directory = tmp_path_factory.mktemp("rest")
+    uri = run_script("iceberg_rest.sh", "start", directory)
+    yield uri
+    run_script("iceberg_rest.sh", "stop", directory)
+
+
+@pytest.fixture
+def proxy(service):
+    with Proxy(service) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def home(tmp_path):
+    """Where lithify keeps its state, like the audit log of a REST catalog."""
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def catalog(service):
+    return RestCatalog("lake", uri=service)
+
+
+@pytest.fixture
+def lake(catalog, proxy, home):
+    """A namespace of its own; lithify goes through the proxy."""
+    return RestLake(catalog, proxy.uri, (f"sales{next(numbers)}",),
+                    {"XDG_STATE_HOME": str(home)})
