@@ -120,14 +120,15 @@ class Reconciler {
 
  private:
   void Decide(const History& history, const AuditEvent& intent, Trail& trail) {
-    auto finding = IsAdoption(intent) ? FindAdoption(history, intent) : Find(history, intent);
+    auto finding =
+        IsAdoption(intent) ? FindAdoption(history, intent, trail) : Find(history, intent);
     if (!finding) {
       report_.errors.push_back(std::move(finding.error()).In("outcome of job " + intent.job_id));
       return;
     }
     if (finding->fate == Fate::kWait) return;
     if (finding->fate == Fate::kUnknown && trail.unknown) return;  // It was said before.
-    if (finding->fate == Fate::kCommitted || IsAdoption(intent)) {
+    if (finding->fate == Fate::kCommitted) {
       // Its job may be alive, have given this generation up, and be committed under a later one: it
       // said so before that, so that after the look at the manifest the log has it.
       auto settled = IsSettledNow(intent);
@@ -189,32 +190,49 @@ class Reconciler {
     return FindOvertaken(history, intent, manifest);
   }
 
-  // Which files an adoption made visible is certain, but not, once later generations are there,
-  // whether it was this one or another adoption of the same files whose process died as well.
-  Result<Finding> FindAdoption(const History& history, const AuditEvent& intent) {
+  // `trail` is what the log had of it when it was read. The manifest may show the work of others
+  // who announced it later, so the log is read again before anything is concluded.
+  Result<Finding> FindAdoption(const History& history, const AuditEvent& intent,
+                               const Trail& trail) {
     LITHIFY_TRY_ASSIGN(const auto snapshot, table::ReadManifest(services_.store, intent.partition));
     if (!snapshot) return Finding{Fate::kUnknown, "manifest.json is gone"};
-    const HiveManifest& manifest = snapshot->manifest;
     // The next generation decides, and the files themselves bring that about: they are late still.
-    if (manifest.generation < intent.generation) return Finding{};
+    if (snapshot->manifest.generation < intent.generation) return Finding{};
+    if (trail.unknown) {
+      // Said before; it only gets better once there is something new in the log.
+      Finding before = JudgeAdoption(history, intent, snapshot->manifest);
+      if (before.fate == Fate::kUnknown) return before;
+    }
+    LITHIFY_TRY_ASSIGN(const std::vector<AuditRecord> records, services_.audit.ReadAll());
+    const History now = ReadHistory(records, settings_.audit_tree);
+    const auto current = now.trails.find(AttemptOf(intent));
+    if (current == now.trails.end()) return Finding{};  // Somebody moved the log away.
+    if (current->second.adopted || current->second.aborted) return Finding{};
+    return JudgeAdoption(now, intent, snapshot->manifest);
+  }
+
+  // Which files an adoption made visible is certain, but not, once later generations are there,
+  // whether it was this one or another adoption of the same files whose process died as well.
+  static Finding JudgeAdoption(const History& history, const AuditEvent& intent,
+                               const HiveManifest& manifest) {
     const bool all_known = std::ranges::all_of(intent.inputs, [&](const std::string& name) {
       const RetiredFile* record = FindRetired(manifest, name);
       return IsLive(manifest, name) || history.consumed.contains(intent.partition + name) ||
              (record != nullptr && record->reason != RetiredFile::Reason::kForeign);
     });
     if (manifest.generation == intent.generation && manifest.has_lineage) {
-      if (manifest.job_id == intent.job_id && all_known) return Finding{Fate::kAdopted, {}};
-      return Finding{Fate::kAborted, "job " + manifest.job_id + " published this generation"};
+      if (manifest.job_id == intent.job_id && all_known) return {Fate::kAdopted, {}};
+      return {Fate::kAborted, "job " + manifest.job_id + " published this generation"};
     }
     const auto winner = history.committed_by.find({intent.partition, intent.generation});
     if (winner != history.committed_by.end() && winner->second != intent.job_id) {
-      return Finding{Fate::kAborted, "job " + winner->second + " published this generation"};
+      return {Fate::kAborted, "job " + winner->second + " published this generation"};
     }
     if (!manifest.has_lineage) {
-      return Finding{Fate::kUnknown, "another writer replaced the manifest (generation " +
-                                         std::to_string(manifest.generation) + ")"};
+      return {Fate::kUnknown, "another writer replaced the manifest (generation " +
+                                  std::to_string(manifest.generation) + ")"};
     }
-    if (!all_known) return Finding{Fate::kAborted, "its files are in no generation"};
+    if (!all_known) return {Fate::kAborted, "its files are in no generation"};
     return FindAdopter(history, intent);
   }
 

@@ -300,6 +300,37 @@ TEST(HiveReconcile, AnAdoptionThatLooksLostMayBeTheOne) {
   }
 }
 
+// The log was read before another job announced, published and recorded the same adoption, and the
+// manifest after that.
+TEST(HiveReconcile, AnAdoptionIsNotJudgedByAnOldLog) {
+  class LateReader final : public observe::AuditLog {
+   public:
+    explicit LateReader(observe::AuditLog& log) : log_(log) {}
+    Status Append(const AuditEvent& event) override { return log_.Append(event); }
+    Result<std::vector<observe::AuditRecord>> ReadAll(bool* torn) override {
+      auto records = log_.ReadAll(torn);
+      if (reads_++ == 0) records->resize(1);
+      return records;
+    }
+
+   private:
+    observe::AuditLog& log_;
+    int reads_ = 0;
+  };
+  JobWorld world;
+  CompactAndWriteLate(world);
+  ASSERT_TRUE(world.audit->Append(AdoptionIntent("dead", 3, "late.parquet")).has_value());
+  ASSERT_TRUE(world.Sweep().has_value());
+  ASSERT_THAT(world.Phases(),
+              ElementsAre("intent 3", "intent 3", "adopted 3", "intent 4", "committed 4"));
+  auto log = std::move(world.audit);
+  world.audit = std::make_unique<LateReader>(*log);
+  EXPECT_EQ(world.Sweep()->reconciled, 1);
+  world.audit = std::move(log);
+  EXPECT_EQ(world.Phases().back(), "aborted 3");
+  EXPECT_EQ(world.Events().back().job_id, "dead");
+}
+
 TEST(HiveReconcile, WhichOfTwoDeadAdoptionsItWasCannotBeTold) {
   JobWorld world;
   CompactAndWriteLate(world);

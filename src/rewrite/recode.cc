@@ -276,8 +276,9 @@ class Recoder {
 
   Status WriteRowGroups() {
     const int outputs = std::max(1, request_.shape.outputs);
-    LITHIFY_TRY_ASSIGN(const auto plan, PlanRowGroups(group_, RowGroupBytes(outputs),
-                                                      request_.shape.row_group_rows, outputs > 1));
+    LITHIFY_TRY_ASSIGN(const auto plan,
+                       PlanRowGroups(group_, RowGroupBytes(outputs), request_.shape.row_group_rows,
+                                     outputs > 1 && request_.table != nullptr));
     Roll roll;
     for (const RowGroupPlan& group : plan) roll.input_bytes += group.input_bytes;
     std::unique_ptr<Output> output;
@@ -347,7 +348,7 @@ class Recoder {
       const int64_t rows = in->footer->num_rows();
       total += Share(bytes, rows - DeletedRows(*in, 0, rows), rows);
     }
-    const int64_t pieces = outputs > 1 ? int64_t{4} * outputs : 1;
+    const int64_t pieces = outputs > 1 && request_.table ? int64_t{4} * outputs : outputs;
     return std::min(request_.shape.row_group_bytes, std::max<int64_t>(1, total / pieces));
   }
 
