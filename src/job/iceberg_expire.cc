@@ -60,7 +60,7 @@ class Expire {
     }
     AuditOutcome(Phase::kCommitted, {});
     ReachWalk walk(services_.locations, cancel_);
-    Status removed = RemoveFiles(walk);
+    Status removed = RemoveUnreached(services_, after_, walk, doomed_, cancel_, report_);
     if (!removed) {
       // The snapshots are gone; what was not removed is for remove_orphan_files.
       report_.failed.push_back(std::move(removed.error()));
@@ -72,13 +72,6 @@ class Expire {
   }
 
  private:
-  Status RemoveFiles(ReachWalk& walk) {
-    // What the commit itself left, whatever the name stands for a moment later.
-    LITHIFY_TRY(walk.Table(after_.metadata, after_.metadata_location,
-                           [&](const std::string& path, FileKind) { doomed_.erase(path); }));
-    return RemoveUnreached(services_, after_, walk, doomed_, cancel_, report_);
-  }
-
   // What the removed snapshots reach; what is kept is taken out again when it is removed.
   Status FindDoomed() {
     doomed_.clear();

@@ -133,15 +133,17 @@ Status ReachWalk::Table(const iceberg::TableMetadata& table, const std::string& 
 Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTable& seen,
                        ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
                        RemovedFiles& report) {
+  const auto keep = [&doomed](const std::string& path, FileKind) { doomed.erase(path); };
   std::string looked_at;
   const auto look = [&]() -> Status {
     if constexpr (!guard::kIcebergLook) return {};
+    // Also what the caller's own commit left, whatever the name stands for a moment later.
+    if (looked_at.empty()) LITHIFY_TRY(walk.Table(seen.metadata, seen.metadata_location, keep));
     for (int tries = 1;; ++tries) {
       LITHIFY_TRY_ASSIGN(const auto table, services.catalog.LoadTable(seen.ident));
       LITHIFY_TRY(SameTable(seen, table));
       if (table.metadata_location == looked_at) return {};
-      Status walked = walk.Table(table.metadata, table.metadata_location,
-                                 [&](const std::string& path, FileKind) { doomed.erase(path); });
+      Status walked = walk.Table(table.metadata, table.metadata_location, keep);
       if (walked) {
         looked_at = table.metadata_location;
         return {};
