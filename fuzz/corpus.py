@@ -152,6 +152,48 @@ def delete_seeds(out):
             pq.write_table(table, corpus.path(), store_schema=False, **shape)
 
 
+def chunk_of(path):
+    """(values, bytes) of the first column chunk of a file."""
+    with pq.ParquetFile(path) as file:
+        chunk = file.metadata.row_group(0).column(0)
+    start = chunk.data_page_offset
+    if chunk.has_dictionary_page:
+        start = min(start, chunk.dictionary_page_offset)
+    with open(path, "rb") as file:
+        file.seek(start)
+        return chunk.num_values, file.read(chunk.total_compressed_size)
+
+
+def page_seeds(out):
+    """The first byte says what follows, the second how much of it; of a chunk also its levels."""
+    corpus = Corpus(out, "page_fuzz")
+    scratch = os.path.join(out, "page_fuzz.parquet")
+    # 100 values: levels up to 1, none repeated; 94: up to 1 and 1; 95: up to 2 and 1.
+    columns = (
+        pa.array([None if i % 9 == 4 else i // 20 for i in range(100)], pa.int64()),
+        pa.array([None if i % 9 == 4 else i * i for i in range(100)], pa.int64()),
+        pa.array([f"text {i % 13}" for i in range(100)]),
+        pa.array([[i, i + 1] for i in range(47)], pa.list_(pa.field("e", pa.int64(), False))),
+        pa.array([[i, None, 3, 4, 5] for i in range(19)], pa.list_(pa.int64())),
+    )
+    for column in columns:
+        nested = pa.types.is_list(column.type)
+        schema = pa.schema([pa.field("c", column.type, not nested)])
+        for version in ("1.0", "2.0"):
+            for dictionary in (True, False):
+                pq.write_table(pa.table([column], schema), scratch, compression="none",
+                               use_dictionary=dictionary, data_page_version=version,
+                               write_page_checksum=True, data_page_size=64, write_batch_size=20)
+                values, data = chunk_of(scratch)
+                corpus.add(bytes((1, values)) + data)
+                corpus.add(bytes((0, 0)) + data[:200])
+    os.remove(scratch)
+    corpus.add(bytes((2, 3, 3)) + b"\x03\x88\xc6\xfa" + b"\x50\x05")
+    corpus.add(bytes((2, 8, 12)) + b"\x21" + bytes(range(192)))
+    corpus.add(bytes((3, 3)) + b"abcabcdef")
+    corpus.add(bytes((3, 18)) + b"\2\0\0\0ab\0\0\0\0\1\0\0\0c" * 6)
+
+
 # --- Puffin --------------------------------------------------------------------------------------
 
 def container(values):
@@ -301,7 +343,7 @@ def main(out):
                 if name.startswith("seed-"):
                     os.remove(os.path.join(folder, name))
     for make in (avro_seeds, delete_seeds, filter_seeds, footer_seeds, hive_seeds, metadata_seeds,
-                 puffin_seeds):
+                 page_seeds, puffin_seeds):
         make(out)
 
 

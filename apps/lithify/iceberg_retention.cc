@@ -25,7 +25,7 @@ struct Options {
 // Opens the table, runs `work(job, ident, now)` and prints its result.
 template <typename Work, typename Show>
 int With(const Options& options, const std::string& procedure, Work work, Show show) {
-  auto opened = OpenTable(options.table);
+  auto opened = OpenTable(options.table, procedure);
   if (!opened) return ReportTable(options.table, procedure, opened.error());
   const auto progress = StartProgress(options.table.common, opened->session->clock(), procedure);
   auto job = opened->session->MakeJob(*progress, {});
@@ -109,15 +109,17 @@ int RunRollback(const Options& options) {
         return job.RollbackToSnapshot(ident, options.snapshot_id);
       },
       [&](int64_t before) {
+        const bool moved = before != options.snapshot_id;
         const bool printed = options.table.common.json
                                  ? PrintJson({{"procedure", "rollback_to_snapshot"},
                                               {"table", TableInReports(options.table)},
-                                              {"status", "committed"},
+                                              {"status", moved ? "committed" : "skipped"},
                                               {"previous_snapshot_id", before},
                                               {"current_snapshot_id", options.snapshot_id}})
                                  : options.table.common.quiet ||
-                                       Print("snapshot " + std::to_string(before) + " -> " +
-                                             std::to_string(options.snapshot_id) + "\n");
+                                       Print(moved ? "snapshot " + std::to_string(before) + " -> " +
+                                                         std::to_string(options.snapshot_id) + "\n"
+                                                   : std::string("it is the current one\n"));
         return printed ? kDone : kFailed;
       });
 }

@@ -70,7 +70,7 @@ int RunRewrite(const Options& options) {
   const auto failed = [&](const Error& error) {
     return ReportTable(options.table, "rewrite_data_files", error);
   };
-  auto opened = OpenTable(options.table);
+  auto opened = OpenTable(options.table, "rewrite_data_files");
   if (!opened) return failed(opened.error());
   const auto request = MakeRequest(options, opened->ident);
   if (!request) return failed(request.error());
@@ -91,7 +91,7 @@ int RunHealth(const Options& options) {
   const auto failed = [&](const Error& error) {
     return ReportTable(options.table, "table_health", error);
   };
-  auto opened = OpenTable(options.table);
+  auto opened = OpenTable(options.table, "table_health");
   if (!opened) return failed(opened.error());
   plan::RewriteOptions wanted = options.request.options;
   if (Status sizes = ReadSizes(options, wanted); !sizes) return failed(sizes.error());
@@ -162,7 +162,12 @@ void AddRewriteDataFiles(CLI::App& app, Command& chosen) {
       ->capture_default_str();
   command->add_flag("--remove-dangling-deletes", request.remove_dangling_deletes,
                     "Also drop delete files that apply to no file any more");
-  command->add_option("--output-spec-id", options->output_spec_id, "Partition spec of the outputs");
+  command->add_option("--output-spec-id", options->output_spec_id,
+                      "Move the rows of all other partition specs to this one of the table's");
+  command
+      ->add_option("--max-output-partitions", request.max_output_partitions,
+                   "Partitions at most that one group's rows go to, with --output-spec-id")
+      ->capture_default_str();
   command->add_option("--branch", request.branch, "Branch to work on")->capture_default_str();
   command->add_option("--strategy", options->strategy, "binpack")->capture_default_str();
   command->callback([options, &chosen] { chosen = [options] { return RunRewrite(*options); }; });

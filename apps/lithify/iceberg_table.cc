@@ -27,12 +27,14 @@ void AddLimits(CLI::App& command, TableOptions& options) {
               "full, sample or counts: how outputs are checked");
 }
 
-Result<OpenedTable> OpenTable(const TableOptions& options) {
+Result<OpenedTable> OpenTable(const TableOptions& options, const std::string& procedure) {
   LITHIFY_TRY_ASSIGN(const auto name, embed::ParseTableName(options.table));
   LITHIFY_TRY_ASSIGN(const auto config, LoadConfig(options.common));
   LITHIFY_TRY_ASSIGN(auto chosen, embed::ChooseCatalog(config, name.catalog, options.catalog_uri,
                                                        options.warehouse));
-  LITHIFY_TRY_ASSIGN(auto session, embed::IcebergSession::Open(config, std::move(chosen)));
+  LITHIFY_TRY_ASSIGN(
+      auto session,
+      embed::IcebergSession::Open(config, chosen, {.procedure = procedure, .ident = name.ident}));
   if (config.low_priority) embed::LowerThreadPriority();
   return OpenedTable{.session = std::move(session), .ident = name.ident};
 }

@@ -29,8 +29,9 @@ struct OpenedTable {
   std::unique_ptr<embed::IcebergSession> session;
   catalog::TableIdent ident;
 };
-// kInvalid for wrong names and configurations; what opening the catalog gives.
-Result<OpenedTable> OpenTable(const TableOptions& options);
+// kInvalid for wrong names and configurations; what opening the catalog gives. A catalog that
+// refuses `procedure` is in the audit log.
+Result<OpenedTable> OpenTable(const TableOptions& options, const std::string& procedure);
 
 // The exit code for a procedure that failed: 2 wrong usage, 130 stopped, else 1.
 int TableExit(const Error& error);

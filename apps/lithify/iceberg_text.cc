@@ -56,14 +56,14 @@ Json PlanJson(const job::RewriteResult& result) {
     for (const int32_t index : group.data_files) {
       files.push_back(result.live.data_files[static_cast<size_t>(index)].path);
     }
-    groups.push_back(
-        {{"partition", result.partition_names.at(static_cast<size_t>(group.partition))},
-         {"files", std::move(files)},
-         {"bytes", group.bytes},
-         {"records", group.records},
-         {"live_records", group.live_records},
-         {"outputs", group.outputs},
-         {"reason", group.reason}});
+    const std::string& name = result.partition_names.at(static_cast<size_t>(group.partition));
+    groups.push_back({{"partition", group.moves ? Json() : Json(name)},
+                      {"files", std::move(files)},
+                      {"bytes", group.bytes},
+                      {"records", group.records},
+                      {"live_records", group.live_records},
+                      {"outputs", group.outputs},
+                      {"reason", group.reason}});
   }
   Json partitions = Json::array();
   for (const plan::PartitionVerdict& verdict : result.plan.partitions) {
@@ -85,7 +85,9 @@ std::string DryRunText(const job::RewriteResult& result, bool colour) {
                    {"outputs", Align::kRight},
                    {"reason"}});
   std::map<int32_t, int> outputs;
-  for (const plan::FileGroup& group : result.plan.groups) outputs[group.partition] += group.outputs;
+  for (const plan::FileGroup& group : result.plan.groups) {
+    if (!group.moves) outputs[group.partition] += group.outputs;
+  }
   int64_t bytes = 0;
   int64_t files = 0;
   for (const plan::FileGroup& group : result.plan.groups) {
@@ -124,6 +126,7 @@ Json RewriteJson(const job::RewriteResult& result) {
               {"rows_removed", result.rows_removed},
               {"groups", result.groups},
               {"snapshot_id", result.snapshot_id ? Json(*result.snapshot_id) : Json()},
+              {"snapshot_ids", result.snapshot_ids},
               {"job_id", result.job_id},
               {"distributed", result.distributed},
               {"attempts", result.attempts},
@@ -151,7 +154,7 @@ std::string RewriteText(const job::RewriteResult& result, bool colour) {
     if (result.delete_files_removed > 0) {
       out += ", " + FormatCount(result.delete_files_removed) + " delete files dropped";
     }
-    if (result.snapshot_id) out += "\nsnapshot " + std::to_string(*result.snapshot_id);
+    for (const int64_t id : result.snapshot_ids) out += "\nsnapshot " + std::to_string(id);
     out += "\n";
     if (!whole) out += "  " + Printable(result.reason) + "\n";
   }

@@ -155,6 +155,15 @@ class BitmapCheck {
   size_t at_ = 0;
 };
 
+// [begin, end).
+Roaring Range(uint32_t begin, uint64_t end) {
+  Roaring range;
+  if (begin < end) {
+    roaring_bitmap_add_range_closed(&range.roaring, begin, static_cast<uint32_t>(end - 1));
+  }
+  return range;
+}
+
 }  // namespace
 
 struct PositionSet::Impl {
@@ -210,6 +219,24 @@ void PositionSet::AddRange(int64_t begin, int64_t end) {
 void PositionSet::Unite(const PositionSet& other) {
   if (this == &other) return;
   for (const auto& [key, bitmap] : other.impl_->bitmaps) impl_->bitmaps[key] |= bitmap;
+}
+
+PositionSet PositionSet::Complement(int64_t end) const {
+  PositionSet others;
+  for (int64_t begin = 0; begin < end;) {
+    const uint32_t key = KeyOf(begin);
+    const int64_t last = std::min(end - 1, Position(key, 0xffffffff));
+    Roaring bitmap;
+    if (const auto at = impl_->bitmaps.find(key); at != impl_->bitmaps.end()) bitmap = at->second;
+    const uint64_t count = uint64_t{LowOf(last)} + 1;
+    bitmap.flip(0, count);
+    // Members from `end` on are none of the answer.
+    if (count <= 0xffffffff) bitmap &= Range(0, count);
+    if (!bitmap.isEmpty()) others.impl_->bitmaps.emplace(key, std::move(bitmap));
+    if (last == std::numeric_limits<int64_t>::max()) break;
+    begin = last + 1;
+  }
+  return others;
 }
 
 int64_t PositionSet::size() const {

@@ -29,6 +29,8 @@ class PositionSet {
   // [begin, end). Takes time and memory for each 65,536 of them.
   void AddRange(int64_t begin, int64_t end);
   void Unite(const PositionSet& other);
+  // The positions in [0, end) that are no members.
+  PositionSet Complement(int64_t end) const;
 
   bool empty() const { return size() == 0; }
   int64_t size() const;  // Distinct positions.

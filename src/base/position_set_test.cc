@@ -80,6 +80,28 @@ TEST(PositionSet, TakesTheGreatestPositionAndLeavesOutNegativeOnes) {
   EXPECT_EQ(back->MaxOr(-1), kMax);
 }
 
+TEST(PositionSet, ComplementEndsWhereItIsTold) {
+  PositionSet set;
+  EXPECT_EQ(RangesOf(set.Complement(0)), Ranges{});
+  EXPECT_EQ(RangesOf(set.Complement(-5)), Ranges{});
+  EXPECT_EQ(RangesOf(set.Complement(3)), (Ranges{{0, 3}}));
+  set.AddRange(0, 2);
+  set.AddRange(5, 70'000);
+  set.Add(kKey + 1);
+  EXPECT_EQ(RangesOf(set.Complement(1)), Ranges{});
+  EXPECT_EQ(RangesOf(set.Complement(6)), (Ranges{{2, 5}}));
+  EXPECT_EQ(RangesOf(set.Complement(70'003)), (Ranges{{2, 5}, {70'000, 70'003}}));
+  // Beyond 2^32 by number: listing them would take seconds.
+  EXPECT_EQ(set.Complement(kKey).size(), kKey - 69'997);
+  const PositionSet others = set.Complement(kKey + 3);
+  EXPECT_EQ(others.CountBelow(kKey), kKey - 69'997);
+  EXPECT_TRUE(others.Contains(kKey));
+  EXPECT_FALSE(others.Contains(kKey + 1));
+  EXPECT_TRUE(others.Contains(kKey + 2));
+  EXPECT_FALSE(others.Contains(kKey + 3));
+  EXPECT_EQ(others.size() + set.size(), kKey + 3);
+}
+
 TEST(PositionSet, CopiesShareNothingAndMovesLeaveAnEmptySet) {
   PositionSet a;
   a.AddRange(0, 100'000);

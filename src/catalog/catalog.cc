@@ -72,4 +72,9 @@ Result<TableIdent> ParseTableIdent(std::string_view text) {
   return ident;
 }
 
+Result<std::string> Catalog::MetadataLocation(const TableIdent& ident) {
+  LITHIFY_TRY_ASSIGN(LoadedTable table, LoadTable(ident));
+  return std::move(table.metadata_location);
+}
+
 }  // namespace lithify::catalog

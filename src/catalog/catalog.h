@@ -57,10 +57,16 @@ class Catalog {
   virtual Result<std::vector<TableIdent>> ListTables(
       const std::vector<std::string>& namespace_parts) = 0;
   virtual Result<LoadedTable> LoadTable(const TableIdent& ident) = 0;
+  // Where the table's current metadata is, also where it cannot be read from here.
+  virtual Result<std::string> MetadataLocation(const TableIdent& ident);
   // One atomic change. Returns the table as it is after it.
   virtual Result<LoadedTable> CommitTable(const TableIdent& ident,
                                           std::span<const table::TableRequirement> requirements,
                                           std::span<const table::TableUpdate> updates) = 0;
+  // Whether an error of CommitTable other than kUnknownOutcome is the answer to the one request
+  // that was made, so that nothing of it is or will be applied. False where something that stands
+  // between might send a request twice, and the error may be of the second.
+  virtual bool AnswersOnce() const { return false; }
 
   // For messages: "sqlite:///lake/catalog.db".
   virtual std::string Describe() const = 0;

@@ -75,6 +75,8 @@ Result<LoadedTable> StageCommit(storage::Locations& locations, const Clock& cloc
   Status written = place->store->PutNew(place->key, next.metadata_text);
   if (!written) {
     Error error = std::move(written.error());
+    // Whether it is there or not: its name is ours alone, and no catalog has ever been told it.
+    if (error.code == Code::kUnknownOutcome) Unstage(locations, next.metadata_location);
     if (error.code == Code::kUnknownOutcome || error.code == Code::kConflict) {
       error.code = Code::kTransient;
     }

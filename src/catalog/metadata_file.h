@@ -26,7 +26,7 @@ std::string NextMetadataLocation(const iceberg::TableMetadata& metadata,
 
 // Checks the requirements, applies the updates, and writes the next metadata file. The table does
 // not change: who swaps the location does that. kTransient also where it is unknown whether the
-// file was written, since nothing refers to it.
+// file was written, since nothing refers to it; it is removed as far as that goes.
 Result<LoadedTable> StageCommit(storage::Locations& locations, const Clock& clock, Random& random,
                                 const LoadedTable& current,
                                 std::span<const table::TableRequirement> requirements,

@@ -245,6 +245,9 @@ std::string HintFor(const net::HttpResponse& response, Call call, Code code, boo
   if (code == Code::kUnknownOutcome && call == Call::kCommit) {
     return "load the table and look for the snapshot; remove nothing";
   }
+  if (call == Call::kCommit && code == Code::kInvalid) {
+    return "the catalog finds the change itself wrong; its log may say more";
+  }
   if (status == 404) {
     return understood
                ? "check the name; a catalog may also say so of what the principal may not see"

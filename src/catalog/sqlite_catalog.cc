@@ -115,6 +115,11 @@ class SqliteCatalog final : public Catalog {
     }
   }
 
+  Result<std::string> MetadataLocation(const TableIdent& ident) override {
+    LITHIFY_TRY_ASSIGN(const std::string text, NamespaceText(ident.namespace_parts));
+    return Locate(ident, text);
+  }
+
   Result<LoadedTable> CommitTable(const TableIdent& ident,
                                   std::span<const table::TableRequirement> requirements,
                                   std::span<const table::TableUpdate> updates) override {
@@ -137,6 +142,7 @@ class SqliteCatalog final : public Catalog {
     return Look(ident, text, *current, *next, swap.status.error());
   }
 
+  bool AnswersOnce() const override { return true; }
   std::string Describe() const override { return "sqlite://" + path_; }
 
  private:
@@ -190,6 +196,12 @@ class SqliteCatalog final : public Catalog {
     return *rows[0][0];
   }
 
+  bool MayRecover() {
+    const std::lock_guard lock(mutex_);
+    const auto mode = file_.Run("PRAGMA journal_mode");
+    return !mode || mode->empty() || (*mode)[0][0] == "wal";
+  }
+
   // As other programs see it: in a transaction that could not be ended we would see our own change.
   Result<std::string> LocateCommitted(const TableIdent& ident, const std::string& text) {
     const std::lock_guard lock(mutex_);
@@ -232,7 +244,9 @@ class SqliteCatalog final : public Catalog {
     error = std::move(error).In(ident.ToString());
     const Result<std::string> location = LocateCommitted(ident, text);
     if (location && *location == next.metadata_location) return next;
-    if (location && *location == before.metadata_location) {
+    // Not so with a write-ahead log: what could not be synced is in it still, and comes to life if
+    // the machine goes down before somebody else commits.
+    if (location && *location == before.metadata_location && !MayRecover()) {
       error.code = Code::kTransient;
       return Fail(std::move(error));
     }

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "storage/faulty_store.h"
 #include "storage/memory_store.h"
 
 namespace lithify::catalog {
@@ -28,7 +30,8 @@ using table::TableUpdate;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A default VFS where the fsync of a journal, or the writing of one, can be made to fail.
+// A default VFS where the fsync of a journal or write-ahead log, or the writing of one, can be made
+// to fail.
 class FailingJournal {
  public:
   FailingJournal() {
@@ -50,7 +53,7 @@ class FailingJournal {
  private:
   static int Open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out) {
     const int rc = real_->xOpen(real_, name, file, flags, out);
-    if (rc == SQLITE_OK && (flags & SQLITE_OPEN_MAIN_JOURNAL) != 0) {
+    if (rc == SQLITE_OK && (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_WAL)) != 0) {
       real_methods_ = file->pMethods;
       methods_ = *real_methods_;
       methods_.xSync = &Sync;
@@ -309,6 +312,68 @@ TEST_F(SqliteCatalogTest, I8ACommitThatFailsHalfWayIsLookedAt) {
   EXPECT_EQ(store_->Keys().size(), 2);
   EXPECT_TRUE(Set(*catalog, "2"));
   EXPECT_EQ(catalog->LoadTable(ident_)->metadata.Property("a", "unset"), "2");
+}
+
+TEST_F(SqliteCatalogTest, I8ACommitThatAWriteAheadLogMayStillHoldIsUnknown) {
+  FailingJournal vfs;
+  OpenWithTable();
+  EXPECT_EQ(Sql("PRAGMA journal_mode = WAL"), "wal;");
+  const auto catalog = Open();
+  EXPECT_TRUE(Set(*catalog, "0"));
+  const size_t files = store_->Keys().size();
+  FailingJournal::set_fail(true);
+  const Result<LoadedTable> failed = Set(*catalog, "1");
+  FailingJournal::set_fail(false);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Code::kUnknownOutcome) << failed.error().ToString();
+  EXPECT_EQ(store_->Keys().size(), files + 1);
+  EXPECT_TRUE(Set(*catalog, "2"));
+  EXPECT_EQ(catalog->LoadTable(ident_)->metadata.Property("a", "unset"), "2");
+}
+
+TEST_F(SqliteCatalogTest, MetadataOfACommitThatWasNotAppliedIsRemoved) {
+  OpenWithTable();
+  const std::vector<std::string> keys = store_->Keys();
+  std::function<Status()> after_put;
+  const auto faulty = std::make_shared<storage::FaultyStore>(
+      *store_, [&](std::string_view op, const std::string&, bool before) -> Status {
+        if (op == "PutNew" && !before) return after_put();
+        return {};
+      });
+  const auto locations = storage::MakeStoreLocations(faulty, "mem", "lake");
+  const auto catalog = std::move(OpenSqliteCatalog(options_, *locations, clock_, random_).value());
+
+  // Written or not, nobody was told of it.
+  after_put = [] { return Fail(Code::kUnknownOutcome, "who knows"); };
+  EXPECT_EQ(Set(*catalog, "1").error().code, Code::kTransient);
+  EXPECT_EQ(store_->Keys(), keys);
+  // The compare-and-swap is lost: somebody changed the table.
+  after_put = [&]() -> Status {
+    Sql("UPDATE iceberg_tables SET metadata_location = 'mem://lake/other.metadata.json'");
+    return {};
+  };
+  EXPECT_EQ(Set(*catalog, "1").error().code, Code::kConflict);
+  EXPECT_EQ(store_->Keys(), keys);
+  // Or dropped it.
+  Sql("UPDATE iceberg_tables SET metadata_location = "
+      "'mem://lake/orders/metadata/00000-a.metadata.json'");
+  after_put = [&]() -> Status {
+    Sql("DELETE FROM iceberg_tables");
+    return {};
+  };
+  EXPECT_EQ(Set(*catalog, "1").error().code, Code::kConflict);
+  EXPECT_EQ(store_->Keys(), keys);
+  EXPECT_EQ(Set(*catalog, "1").error().code, Code::kNotFound);
+  EXPECT_TRUE(catalog->AnswersOnce());
+}
+
+TEST_F(SqliteCatalogTest, TheMetadataLocationIsToldAlsoWhereItCannotBeRead) {
+  const auto catalog = OpenWithTable();
+  EXPECT_EQ(*catalog->MetadataLocation(ident_), "mem://lake/orders/metadata/00000-a.metadata.json");
+  Sql("UPDATE iceberg_tables SET metadata_location = 's3://b/x.metadata.json'");
+  EXPECT_EQ(catalog->LoadTable(ident_).error().code, Code::kUnsupported);
+  EXPECT_EQ(*catalog->MetadataLocation(ident_), "s3://b/x.metadata.json");
+  EXPECT_EQ(catalog->MetadataLocation({{"sales"}, "none"}).error().code, Code::kNotFound);
 }
 
 TEST_F(SqliteCatalogTest, TwoProgramsOnOneFileLoseNoCommit) {

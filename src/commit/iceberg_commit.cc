@@ -19,6 +19,7 @@ enum class Shown { kDone, kNotDone, kOverrun };
 
 struct PlainChange {
   const catalog::TableIdent& ident;
+  std::string table_uuid;
   std::vector<table::TableRequirement> requirements;
   std::vector<table::TableUpdate> updates;
   std::function<Shown(const catalog::LoadedTable&)> look;
@@ -39,6 +40,8 @@ Result<catalog::LoadedTable> CommitPlain(const IcebergCommitServices& services,
       Pause(services, attempt - 1);
       continue;
     }
+    const auto refused = [&] { return Fail(AsRefusal(done.error())); };
+    if (!lost && services.catalog.AnswersOnce()) return refused();
     Pause(services, attempt - 1);
     auto now = LoadPatiently(services, change.ident);
     const auto fail_unknown = [&](const std::string& why) {
@@ -47,10 +50,21 @@ Result<catalog::LoadedTable> CommitPlain(const IcebergCommitServices& services,
                   "a change may or may not be applied: " + first.ToString() + "; " + why,
                   change.ident.ToString(), "look at the table before anything else");
     };
-    if (!now) return fail_unknown("looking again failed: " + now.error().ToString());
+    if (!now) {
+      const bool dropped = code == Code::kNotFound && now.error().code == Code::kNotFound;
+      if (!lost && dropped) return refused();
+      return fail_unknown("looking again failed: " + now.error().ToString());
+    }
+    // Another table of the same name says nothing of what became of ours (iceberg_publish.h).
+    if (now->metadata.table_uuid != change.table_uuid) {
+      if (!lost && (code == Code::kConflict || code == Code::kNotFound)) {
+        return NameTakenOver(change.ident);
+      }
+      return fail_unknown("another table has this name now");
+    }
     const Shown shown = change.look(*now);
     if (shown == Shown::kDone) return now;
-    if (!lost) return done;
+    if (!lost) return refused();
     if (shown == Shown::kOverrun) {
       return Fail(Code::kConflict, "somebody else changed the table first", change.ident.ToString(),
                   "load the table and plan again");
@@ -114,7 +128,8 @@ Result<catalog::LoadedTable> IcebergCommitter::CommitExpiry(const Expiry& reques
     }
     return now.metadata_location == loaded.metadata_location ? Shown::kNotDone : Shown::kOverrun;
   };
-  return CommitPlain(services_, PlainChange{request.ident, requirements, updates, look});
+  return CommitPlain(services_,
+                     PlainChange{request.ident, table.table_uuid, requirements, updates, look});
 }
 
 Result<catalog::LoadedTable> IcebergCommitter::Rollback(const catalog::TableIdent& ident,
@@ -140,6 +155,7 @@ Result<catalog::LoadedTable> IcebergCommitter::Rollback(const catalog::TableIden
     return at != nullptr && at->snapshot_id == old_head ? Shown::kNotDone : Shown::kOverrun;
   };
   return CommitPlain(services_, PlainChange{ident,
+                                            table.table_uuid,
                                             {table::AssertTableUuid{table.table_uuid},
                                              table::AssertRefSnapshotId{branch, old_head}},
                                             {table::SetSnapshotRef{branch, ref}},

@@ -6,8 +6,9 @@
 // Errors: kConflict somebody changed what the plan was made on: nothing was changed and this
 // attempt's metadata files are removed; load and plan again. kUnknownOutcome it may be applied, or
 // is, but could not be confirmed: nothing is removed, and outputs must stay (I8, R302). kCorrupt a
-// conservation check failed: nothing was committed. kDenied the catalog says no. kInternal the
-// request is wrong. All codes but kUnknownOutcome mean that nothing of ours is in the table.
+// conservation check failed: nothing was committed. kDenied the catalog says no, or finds the
+// change itself wrong. kNotFound the table is gone. kInternal the request is wrong. All codes but
+// kUnknownOutcome mean that nothing of ours is in the table.
 // Thread-safe.
 #ifndef LITHIFY_COMMIT_ICEBERG_COMMIT_H_
 #define LITHIFY_COMMIT_ICEBERG_COMMIT_H_
@@ -16,6 +17,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/cancel.h"
@@ -70,7 +72,8 @@ struct RewriteCommit {
   // Covered: they apply to no live row any more. Those that something in the newest state still
   // needs stay, and those that are gone already are no error.
   std::vector<DeleteRef> removed_deletes;
-  int commit_attempts = 4;  // Against harmless concurrent commits.
+  // Against harmless concurrent commits. On a table that does not change there are 4 at most.
+  int commit_attempts = 4;
 
   // As planned; a change since is a conflict (R304). Unset: not checked.
   std::string table_uuid;
@@ -93,7 +96,7 @@ struct CommittedSnapshot {
 
 class IcebergCommitter {
  public:
-  explicit IcebergCommitter(IcebergCommitServices services) : services_(services) {}
+  explicit IcebergCommitter(IcebergCommitServices services) : services_(std::move(services)) {}
 
   // Checks, on the newest metadata and anew in each attempt:
   // - conservation: rows of outputs == records of inputs - rows deleted (T33);
@@ -108,6 +111,8 @@ class IcebergCommitter {
   // - outputs lie under the table's data location, are not in the table, exist, have the stated
   //   size.
   // New equality deletes are no conflict: outputs keep the planned data sequence number (I1, R110).
+  // But where rows move to another partition, those of the old and of the new one are: they would
+  // miss the rows, or meet rows that they were not for.
   // Deletes are kept unless they are in `removed_deletes` and nothing needs them (I6). All new
   // metadata is read back before the commit: it must hold every entry of the head but what is
   // removed here, so every delete that applies to a live file stays live (I1).
@@ -134,6 +139,9 @@ class IcebergCommitter {
     std::string principal;
     int64_t target_size_bytes = int64_t{8} << 20;
     std::optional<int> spec_id;  // Only manifests of this spec. Unset: all.
+    // Called where there is something to gain, before anything is written; once for each attempt.
+    // Its error ends the call. Unset: nothing.
+    std::function<Status()> before_change = {};
   };
   struct ManifestRewriteResult {
     std::optional<int64_t> snapshot_id;  // Unset: nothing to gain, and nothing was committed.

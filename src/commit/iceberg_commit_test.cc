@@ -171,6 +171,24 @@ TEST_F(IcebergRewrite, I1GlobalEqualityDeleteReachesMovedRowsToo) {
   EXPECT_LT(Live().at("out").sequence_number, Live().at("e").sequence_number);
 }
 
+TEST_F(IcebergRewrite, I1EqualityDeleteThatWouldMeetAMovedRowIsAConflict) {
+  Create();
+  Append({Unpartitioned(Data("f1")), Unpartitioned(Data("f2"))});
+  RewriteCommit request = Plan({"f1", "f2"});  // To day 1 of spec 0.
+  Delete({Equality("e", 1)});                  // Never for rows of spec 1.
+  ExpectConflict(request, "equality delete file");
+}
+
+TEST_F(IcebergRewrite, I1EqualityDeleteOfAnotherPartitionThanMovedRowsIsNone) {
+  Create();
+  Append({Unpartitioned(Data("f1")), Unpartitioned(Data("f2")), Data("stays", 10, 2)});
+  RewriteCommit request = Plan({"f1", "f2"});
+  Delete({Equality("e", 2)});
+  ASSERT_TRUE(Run(request));
+  EXPECT_THAT(LiveNames(), ElementsAre("e", "out", "stays"));
+  EXPECT_EQ(Live().at("out").file.spec_id, 0);
+}
+
 TEST_F(IcebergRewrite, I4aPositionDeleteOnAnInputIsAConflict) {
   Create();
   Append({Data("f1"), Data("f2")});

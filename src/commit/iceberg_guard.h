@@ -2,7 +2,8 @@
 // notices (negative controls; see base/guard.h). All are constants.
 //
 // A test build defines one of LITHIFY_BREAK_ICEBERG_VALIDATION, LITHIFY_BREAK_ICEBERG_INPUTS_LIVE,
-// LITHIFY_BREAK_ICEBERG_UNKNOWN_OUTCOME, LITHIFY_BREAK_ICEBERG_SEQUENCE_PIN.
+// LITHIFY_BREAK_ICEBERG_UNKNOWN_OUTCOME, LITHIFY_BREAK_ICEBERG_SEQUENCE_PIN,
+// LITHIFY_BREAK_ICEBERG_ARRIVALS.
 #ifndef LITHIFY_COMMIT_ICEBERG_GUARD_H_
 #define LITHIFY_COMMIT_ICEBERG_GUARD_H_
 
@@ -34,6 +35,13 @@ inline constexpr bool kIcebergUnknownOutcome = true;
 inline constexpr bool kIcebergSequencePin = false;
 #else
 inline constexpr bool kIcebergSequencePin = true;
+#endif
+
+// New equality deletes of a partition that rows come to from another one are a conflict (I1).
+#ifdef LITHIFY_BREAK_ICEBERG_ARRIVALS
+inline constexpr bool kIcebergArrivals = false;
+#else
+inline constexpr bool kIcebergArrivals = true;
 #endif
 
 }  // namespace lithify::guard

@@ -12,6 +12,11 @@ namespace {
 
 constexpr int kLooks = 6;
 
+// Of attempts on a table that does not change: whatever the catalog refuses them for, it is no
+// other writer's commit.
+constexpr int kAttemptsHere = 4;
+constexpr int kPatience = 3;  // Doublings of the pause.
+
 // Of a snapshot that an earlier attempt or call made, as its summary tells.
 CommittedSnapshot FromSummary(const iceberg::Snapshot& snapshot) {
   const auto number = [&](const char* key) {
@@ -37,6 +42,16 @@ CommittedSnapshot FromSummary(const iceberg::Snapshot& snapshot) {
 bool IsKnownFailure(Code code) {
   return code == Code::kConflict || code == Code::kTransient || code == Code::kDenied ||
          code == Code::kInvalid || code == Code::kNotFound || code == Code::kUnsupported;
+}
+
+Error AsRefusal(Error error) {
+  if (error.code == Code::kInvalid) error.code = Code::kDenied;
+  return error;
+}
+
+std::unexpected<Error> NameTakenOver(const catalog::TableIdent& ident) {
+  return Fail(Code::kConflict, "another table has this name now", ident.ToString(),
+              "see what became of the table");
 }
 
 void Pause(const IcebergCommitServices& services, int tries) {
@@ -83,6 +98,7 @@ Result<const iceberg::Snapshot*> BranchHead(const iceberg::TableMetadata& table,
 Result<CommittedSnapshot> SnapshotPublisher::Run(const Prepare& prepare, const CancelFlag& cancel) {
   for (attempt_ = 1;; ++attempt_) {
     LITHIFY_TRY_ASSIGN(const catalog::LoadedTable loaded, Look());
+    LITHIFY_TRY(CheckSameTable(loaded.metadata));
     if constexpr (guard::kIcebergUnknownOutcome) {
       if (const iceberg::Snapshot* own = FindMarked(loaded.metadata, mark_)) {
         CommittedSnapshot committed = FromSummary(*own);
@@ -92,15 +108,16 @@ Result<CommittedSnapshot> SnapshotPublisher::Run(const Prepare& prepare, const C
       }
     }
     LITHIFY_TRY(SettleLost(loaded.metadata));
-    doubted_ = false;
-    for (MetadataFiles& files : refused_) files.Remove();
-    refused_.clear();
-    if (attempt_ > 1 && IsFinal(loaded)) return FailKnown(last_error_);
-    if (attempt_ > attempts_) return Exhausted();
+    BelieveRefusals();
+    if (attempt_ > 1 && IsFinal(loaded)) return FailKnown(AsRefusal(last_error_));
+    if (loaded.metadata_location != base_location_) attempts_here_ = 0;
+    if (attempt_ > attempts_ || attempts_here_ == kAttemptsHere) return Exhausted();
     base_location_ = loaded.metadata_location;
+    ++attempts_here_;
     LITHIFY_TRY_ASSIGN(const auto done, Attempt(loaded, prepare, cancel));
     if (done) return *done;
-    Pause(services_, attempt_ - 1);
+    // A table that did not move after a refusal is not contended but locked, perhaps: for longer.
+    Pause(services_, attempts_here_ > 1 ? attempt_ + kPatience : attempt_ - 1);
   }
 }
 
@@ -121,12 +138,33 @@ bool SnapshotPublisher::IsFinal(const catalog::LoadedTable& now) const {
 Result<catalog::LoadedTable> SnapshotPublisher::Look() {
   const bool open = doubted_ || !lost_.empty();
   Result<catalog::LoadedTable> loaded = LoadPatiently(services_, ident_);
-  for (int tries = 1; !loaded && open && tries < kLooks; ++tries) {
+  const auto dropped = [&] {
+    return !loaded && loaded.error().code == Code::kNotFound && lost_.empty() &&
+           last_error_.code == Code::kNotFound;
+  };
+  for (int tries = 1; !loaded && open && !dropped() && tries < kLooks; ++tries) {
     Pause(services_, tries);
     loaded = services_.catalog.LoadTable(ident_);
   }
-  if (!loaded) return FailKnown(std::move(loaded.error()));
-  return loaded;
+  if (loaded) return loaded;
+  if (dropped()) BelieveRefusals();
+  return FailKnown(std::move(loaded.error()));
+}
+
+void SnapshotPublisher::BelieveRefusals() {
+  doubted_ = false;
+  for (MetadataFiles& files : refused_) files.Remove();
+  refused_.clear();
+}
+
+// Another table of the same name says nothing of what became of ours, but that ours was not there
+// when the catalog refused: that is what a conflict, and a table that is not found, are about.
+Status SnapshotPublisher::CheckSameTable(const iceberg::TableMetadata& table) {
+  if (table_uuid_.empty()) table_uuid_ = table.table_uuid;  // Version 1 may lack it.
+  if (table.table_uuid == table_uuid_) return {};
+  const Code code = last_error_.code;
+  if (code == Code::kConflict || code == Code::kNotFound) BelieveRefusals();
+  return FailKnown(NameTakenOver(ident_).error());
 }
 
 // Not found: whether the lost attempts are dead, may still land, or cannot be told.
@@ -162,9 +200,13 @@ std::unexpected<Error> SnapshotPublisher::FailKnown(Error error) const {
 }
 
 std::unexpected<Error> SnapshotPublisher::Exhausted() const {
-  Error error = last_error_;
-  if (error.code == Code::kConflict) {
-    error.message = "lost " + std::to_string(attempts_) +
+  Error error = AsRefusal(last_error_);
+  if (error.code == Code::kConflict && attempts_here_ > 0) {
+    error.message = "the catalog refused " + std::to_string(attempts_here_) +
+                    " attempts although the table did not change, the last: " + error.message;
+    error.hint = "see in the catalog's log why it refuses";
+  } else if (error.code == Code::kConflict) {
+    error.message = "lost " + std::to_string(attempt_ - 1) +
                     " attempts against concurrent writers, the last: " + error.message;
     error.hint = "load the table and plan again";
   }
@@ -212,7 +254,7 @@ Result<std::optional<CommittedSnapshot>> SnapshotPublisher::Send(const catalog::
                             {}}
                     : std::move(now.error());
   const Code code = last_error_.code;
-  if (code == Code::kTransient) {
+  if (code == Code::kTransient || (IsKnownFailure(code) && services_.catalog.AnswersOnce())) {
     files.Remove();
     return std::nullopt;
   }

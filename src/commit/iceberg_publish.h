@@ -29,7 +29,18 @@ namespace lithify::commit {
 // A refusal is believed only after a look at the table: something between us and the catalog may
 // have sent the request twice, and then it is the answer to the second of which the first was
 // applied. Where the look fails the outcome is unknown.
+//
+// No look is needed where Catalog::AnswersOnce(). A catalog that says kNotFound to the commit and
+// to the look as well is believed too: there is no table that could have the commit in it, unless
+// somebody renamed it in between.
 bool IsKnownFailure(Code code);
+
+// What a caller gets of a catalog's last word. kInvalid becomes kDenied: it is the catalog that
+// finds lithify's request wrong, not lithify the caller's.
+Error AsRefusal(Error error);
+
+// kConflict: what has the name now is another table.
+std::unexpected<Error> NameTakenOver(const catalog::TableIdent& ident);
 
 // Waits 50 ms before the second try, twice as long before each further one, 5 s at most (R118).
 void Pause(const IcebergCommitServices& services, int tries);
@@ -72,6 +83,8 @@ class SnapshotPublisher {
   Result<CommittedSnapshot> Confirm(const catalog::LoadedTable& now, const Proposal& proposal);
   Result<catalog::LoadedTable> Look();
   bool IsFinal(const catalog::LoadedTable& now) const;
+  Status CheckSameTable(const iceberg::TableMetadata& table);
+  void BelieveRefusals();
   Status SettleLost(const iceberg::TableMetadata& table);
   std::unexpected<Error> FailKnown(Error error) const;
   std::unexpected<Error> Exhausted() const;
@@ -82,6 +95,8 @@ class SnapshotPublisher {
   CommitMark mark_;
   int attempts_;
   int attempt_ = 0;
+  int attempts_here_ = 0;  // On the metadata that the last one was made on.
+  std::string table_uuid_;
 
   struct Lost {
     LostAttempt attempt;

@@ -32,7 +32,9 @@ class ScriptedCatalog final : public catalog::Catalog {
       load_codes.erase(load_codes.begin());
       return Fail(code, "told so");
     }
-    return real_.LoadTable(ident);
+    auto loaded = real_.LoadTable(ident);
+    if (loaded && replaced) loaded->metadata.table_uuid = "6e0f3a6c-8d6f-4d43-9c3c-a5c2c5d9a2f4";
+    return loaded;
   }
   Result<catalog::LoadedTable> CommitTable(const catalog::TableIdent& ident,
                                            std::span<const table::TableRequirement> requirements,
@@ -51,8 +53,11 @@ class ScriptedCatalog final : public catalog::Catalog {
     }
     return real_.CommitTable(ident, requirements, updates);
   }
+  bool AnswersOnce() const override { return answers_once; }
   std::string Describe() const override { return "scripted:"; }
 
+  bool replaced = false;  // Another table has the name.
+  bool answers_once = false;
   int loads = 0;
   int commits = 0;
   std::vector<Code> load_codes;
@@ -289,7 +294,8 @@ TEST_F(IcebergPublish, I35EachCodeHasItsOutcome) {
     const RewriteCommit request = Plan({"a", "b"}, "x" + std::to_string(++n));
     script.commits = 0;
     script.commit_codes = {code};
-    ExpectFails(Run(request), code, "told so");
+    // What the catalog finds wrong is no wrong call of ours' caller.
+    ExpectFails(Run(request), code == Code::kInvalid ? Code::kDenied : code, "told so");
     EXPECT_EQ(script.commits, 1);
     EXPECT_EQ(MetadataKeys(), keys);
   }
@@ -412,8 +418,43 @@ TEST_F(IcebergPublish, R118HarmlessConflictsAreRetriedWithGrowingPauses) {
 TEST_F(IcebergPublish, R119ExhaustedAttemptsSayWhy) {
   RewriteCommit request = Plan({"a", "b"});
   request.commit_attempts = 2;
-  Script().commit_codes = std::vector<Code>(2, Code::kConflict);
+  ScriptedCatalog& script = Script();
+  script.commit_codes = std::vector<Code>(2, Code::kConflict);
+  int appends = 0;
+  script.on_refusal = [&] { Append({Data("c" + std::to_string(++appends))}); };
   ExpectFails(Run(request), Code::kConflict, "lost 2 attempts against concurrent writers");
+}
+
+TEST_F(IcebergPublish, R118ATableThatMovesIsTriedAsOftenAsAsked) {
+  RewriteCommit request = Plan({"a", "b"});
+  request.commit_attempts = 20;
+  ScriptedCatalog& script = Script();
+  script.commit_codes = std::vector<Code>(19, Code::kConflict);
+  int appends = 0;
+  script.on_refusal = [&] { Append({Data("c" + std::to_string(++appends))}); };
+  const CommittedSnapshot done = Run(request).value();
+  EXPECT_EQ(done.attempts, 20);
+  EXPECT_EQ(script.commits, 20);
+  EXPECT_EQ(Live().size(), 20u);
+}
+
+TEST_F(IcebergPublish, R118ACatalogThatRefusesOnAnUnchangedTableIsAskedFourTimes) {
+  RewriteCommit request = Plan({"a", "b"});
+  request.commit_attempts = 20;
+  const std::set<std::string> keys = MetadataKeys();
+  ScriptedCatalog& script = Script();
+  // Once the table moves, so that the count begins again.
+  script.commit_codes = std::vector<Code>(50, Code::kConflict);
+  script.on_refusal = [&] {
+    if (script.commits == 2) Append({Data("c")});
+  };
+  ExpectFails(Run(request), Code::kConflict,
+              "the catalog refused 4 attempts although the table did not change");
+  EXPECT_EQ(script.commits, 6);
+  Duration slept = Duration::zero();
+  for (const Duration pause : slept_) slept += pause;
+  EXPECT_LT(slept, std::chrono::seconds(30));
+  EXPECT_EQ(MetadataKeys().size(), keys.size() + 2);  // Of the append.
 }
 
 TEST_F(IcebergPublish, SequenceNumberTakenOnAnotherBranchIsRetried) {
@@ -443,6 +484,128 @@ TEST_F(IcebergPublish, DroppedTableIsNotFound) {
   RewriteCommit request = Plan({"a", "b"});
   request.ident.name = "gone";
   ExpectFails(Run(request), Code::kNotFound, "gone");
+}
+
+// --- the table is gone, or another one has its name -------------------------------------------
+
+TEST_F(IcebergPublish, R115ATableThatTheCatalogDoesNotFindTwiceIsGone) {
+  const RewriteCommit request = Plan({"a", "b"});
+  const std::set<std::string> keys = MetadataKeys();
+  ScriptedCatalog& script = Script();
+  script.commit_codes = {Code::kNotFound};
+  script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kNotFound); };
+  ExpectFails(Run(request), Code::kNotFound, "told so");
+  EXPECT_EQ(script.commits, 1);
+  EXPECT_EQ(MetadataKeys(), keys);
+}
+
+TEST_F(IcebergPublish, R302ATableThatIsGoneDoesNotSettleWhatWasSentBefore) {
+  // A conflict, or no answer at all, was not about a table that is gone: it may have been renamed
+  // with our commit in it.
+  for (const Code code : {Code::kConflict, Code::kUnknownOutcome}) {
+    const RewriteCommit request = Plan({"a", "b"}, std::string(CodeName(code)));
+    const size_t keys = MetadataKeys().size();
+    ScriptedCatalog& script = Script();
+    script.commit_codes = {code};
+    script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kNotFound); };
+    ExpectFails(Run(request), Code::kUnknownOutcome, request.job_id);
+    EXPECT_EQ(MetadataKeys().size(), keys + 3) << CodeName(code);
+  }
+  // And so it is with the second answer, if there was none to the first.
+  const RewriteCommit request = Plan({"a", "b"}, "both");
+  const size_t keys = MetadataKeys().size();
+  ScriptedCatalog& script = Script();
+  script.commit_codes = {Code::kUnknownOutcome, Code::kNotFound};
+  script.on_refusal = [&] {
+    if (script.commits == 2) script.load_codes = std::vector<Code>(50, Code::kNotFound);
+  };
+  ExpectFails(Run(request), Code::kUnknownOutcome, request.job_id);
+  EXPECT_EQ(MetadataKeys().size(), keys + 6);
+}
+
+TEST_F(IcebergPublish, R115AnotherTableOfTheSameNameIsAConflict) {
+  int n = 0;
+  for (const Code code : {Code::kConflict, Code::kNotFound}) {
+    const RewriteCommit request = Plan({"a", "b"}, "x" + std::to_string(++n));
+    const std::set<std::string> keys = MetadataKeys();
+    ScriptedCatalog& script = Script();
+    script.commit_codes = {code};
+    script.on_refusal = [&] { script.replaced = true; };
+    ExpectFails(Run(request), Code::kConflict, "another table has this name now");
+    EXPECT_EQ(script.commits, 1);
+    EXPECT_EQ(MetadataKeys(), keys);
+  }
+}
+
+TEST_F(IcebergPublish, R302AnotherTableOfTheSameNameDoesNotSettleALostReply) {
+  int n = 0;
+  for (const Code code : {Code::kUnknownOutcome, Code::kDenied}) {
+    const RewriteCommit request = Plan({"a", "b"}, "x" + std::to_string(++n));
+    const size_t keys = MetadataKeys().size();
+    ScriptedCatalog& script = Script();
+    script.commit_codes = {code};
+    script.on_refusal = [&] { script.replaced = true; };
+    ExpectFails(Run(request), Code::kUnknownOutcome, "another table has this name now");
+    EXPECT_EQ(script.commits, 1);
+    EXPECT_EQ(MetadataKeys().size(), keys + 3);
+  }
+}
+
+TEST_F(IcebergPublish, R302AnExpiryIsNotFoundInAnotherTable) {
+  const int64_t first = Head().snapshot_id;
+  Append({Data("c")});
+  const IcebergCommitter::Expiry request{ident_, Load().metadata_location, {first}, {}};
+  ScriptedCatalog& script = Script();
+  script.commit_codes = {Code::kUnknownOutcome};
+  // The other table has no such snapshot, and that means nothing.
+  script.on_refusal = [&] {
+    Expire(first);
+    script.replaced = true;
+  };
+  ExpectFails(Committer().CommitExpiry(request), Code::kUnknownOutcome,
+              "another table has this name now");
+}
+
+TEST_F(IcebergPublish, R302ARefusedExpiryOfATableThatIsGoneOrReplaced) {
+  const int64_t first = Head().snapshot_id;
+  Append({Data("c")});
+  const IcebergCommitter::Expiry request{ident_, Load().metadata_location, {first}, {}};
+  for (const Code code : {Code::kConflict, Code::kNotFound}) {
+    ScriptedCatalog& script = Script();
+    script.commit_codes = {code};
+    script.on_refusal = [&] { script.replaced = true; };
+    ExpectFails(Committer().CommitExpiry(request), Code::kConflict, "another table");
+  }
+  ScriptedCatalog& script = Script();
+  script.commit_codes = {Code::kNotFound};
+  script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kNotFound); };
+  ExpectFails(Committer().CommitExpiry(request), Code::kNotFound, "told so");
+  ScriptedCatalog& wrong = Script();
+  wrong.commit_codes = {Code::kInvalid};
+  ExpectFails(Committer().CommitExpiry(request), Code::kDenied, "told so");
+}
+
+TEST_F(IcebergPublish, I35ACatalogThatAnswersOnceIsBelievedWithoutALook) {
+  int n = 0;
+  for (const Code code : {Code::kConflict, Code::kNotFound, Code::kDenied}) {
+    const RewriteCommit request = Plan({"a", "b"}, "x" + std::to_string(++n));
+    const std::set<std::string> keys = MetadataKeys();
+    ScriptedCatalog& script = Script();
+    script.answers_once = true;
+    script.commit_codes = {code};
+    script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kNotFound); };
+    ExpectFails(Run(request), Code::kNotFound, "told so");
+    EXPECT_EQ(MetadataKeys(), keys);
+  }
+  // But no answer is no answer.
+  const RewriteCommit request = Plan({"a", "b"}, "x" + std::to_string(++n));
+  const size_t keys = MetadataKeys().size();
+  ScriptedCatalog& script = Script();
+  script.answers_once = true;
+  script.commit_codes = {Code::kUnknownOutcome};
+  script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kNotFound); };
+  ExpectFails(Run(request), Code::kUnknownOutcome, request.job_id);
+  EXPECT_EQ(MetadataKeys().size(), keys + 3);
 }
 
 }  // namespace

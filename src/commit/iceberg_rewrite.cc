@@ -92,6 +92,7 @@ class RewriteAttempt {
   Status VisitLive(size_t manifest, ManifestEntry&& entry);
   Status CheckInputsWerePlanned();
   Result<DeleteChanges> ChangedDeletes();
+  bool ReachesArrivals(const DeleteFacts& facts) const;
   Status ReadReaching(const ManifestFile& manifest,
                       const std::function<void(DeleteFacts&&)>& visit);
   Result<std::set<DeleteFacts::Key>> RemovedByThisJob();
@@ -332,6 +333,15 @@ Status RewriteAttempt::CheckInputsWerePlanned() {
 
 // --- deletes -----------------------------------------------------------------------------------
 
+// Rows that come from another partition meet the equality deletes of their new one, which were
+// never meant for them (I1): a new one there matters, whether it reaches an input or not.
+bool RewriteAttempt::ReachesArrivals(const DeleteFacts& facts) const {
+  if constexpr (!guard::kIcebergArrivals) return false;
+  return facts.content == iceberg::FileContent::kEqualityDeletes && !facts.unpartitioned &&
+         facts.sequence_number > request_.planned_sequence_number &&
+         output_partitions_.contains(facts.partition) && !balance_.StaysIn(facts.partition);
+}
+
 Status RewriteAttempt::ReadReaching(const ManifestFile& manifest,
                                     const std::function<void(DeleteFacts&&)>& visit) {
   const iceberg::PartitionSpec* spec = table_.FindSpec(manifest.partition_spec_id);
@@ -341,13 +351,14 @@ Status RewriteAttempt::ReadReaching(const ManifestFile& manifest,
   return ForEachEntry(services_.locations, table_, manifest, kLiveDeletes,
                       [&](ManifestEntry&& entry) -> Status {
                         DeleteFacts facts = MakeDeleteFacts(entry, *spec);
-                        if (index_.Reaches(facts)) visit(std::move(facts));
+                        if (index_.Reaches(facts) || ReachesArrivals(facts))
+                          visit(std::move(facts));
                         return {};
                       });
 }
 
-// What differs between the planned snapshot and the head, of the deletes that reach an input. A
-// manifest that both list says the same in both.
+// What differs between the planned snapshot and the head, of the deletes that reach a row of ours.
+// A manifest that both list says the same in both.
 Result<DeleteChanges> RewriteAttempt::ChangedDeletes() {
   using Version = std::pair<DeleteFacts::Key, int64_t>;
   std::map<Version, DeleteFacts> before;

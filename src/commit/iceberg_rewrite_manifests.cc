@@ -143,6 +143,7 @@ Result<std::optional<Proposal>> ManifestAttempt::Run(const catalog::LoadedTable&
   const std::vector<Batch> batches = PlanBatches(
       manifests, std::min(request_.target_size_bytes, kTargetBytesMax), request_.spec_id);
   if (batches.empty()) return std::nullopt;
+  if (request_.before_change) LITHIFY_TRY(request_.before_change());
 
   SnapshotBuilder builder(services_.locations, table, *head, files, services_.random);
   std::vector<bool> replaced(manifests.size(), false);

@@ -75,12 +75,13 @@ ManifestEntry AsRead(ManifestEntry entry, int64_t sequence_number,
   }
   DataFile& file = entry.file;
   if (next_row_id && !file.first_row_id && entry.status != EntryStatus::kDeleted) {
-    file.first_row_id = *next_row_id;
+    file.first_row_id = next_row_id;
     // Beyond 64 bits there is no next file: the reader refuses it.
-    if (__builtin_add_overflow(*next_row_id, std::max<int64_t>(file.record_count, 0),
-                               &*next_row_id)) {
-      *next_row_id = std::numeric_limits<int64_t>::max();
+    int64_t next = 0;
+    if (__builtin_add_overflow(*next_row_id, std::max<int64_t>(file.record_count, 0), &next)) {
+      next = std::numeric_limits<int64_t>::max();
     }
+    next_row_id = next;
   }
   return entry;
 }

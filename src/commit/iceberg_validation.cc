@@ -279,7 +279,8 @@ Status CheckDeleteChanges(const DeleteChanges& changes, const DeleteRules& rules
         (file.unpartitioned || rules.rows_stay_in(file.partition))) {
       continue;
     }
-    return Conflict("a delete that can reach an input was added after the plan", file.Describe());
+    return Conflict("a delete that can reach rows of this rewrite was added after the plan",
+                    file.Describe());
   }
   for (const DeleteFacts& file : changes.removed) {
     if (rules.removed_by_this_job(file)) continue;
@@ -299,9 +300,9 @@ void CoveredDeletes::OpenPath(std::string_view path, size_t index) {
   by_path_sequence_max_ = std::max(by_path_sequence_max_, deletes_[index].file.sequence_number);
 }
 
-void CoveredDeletes::Add(DeleteFacts file, std::span<const std::string> paths) {
+void CoveredDeletes::Add(const DeleteFacts& file, std::span<const std::string> paths) {
   const size_t index = deletes_.size();
-  deletes_.push_back(Covered{std::move(file), false});
+  deletes_.push_back(Covered{file, false});
   const DeleteFacts& added = deletes_.back().file;
   const auto widen = [&](Scope& scope) {
     scope.sequence_max = std::max(scope.sequence_max, added.sequence_number);

@@ -176,7 +176,7 @@ class CoveredDeletes {
       : inputs_(inputs), canonical_(std::move(canonical)) {}
 
   // `paths`: all that it names, if known.
-  void Add(DeleteFacts file, std::span<const std::string> paths);
+  void Add(const DeleteFacts& file, std::span<const std::string> paths);
   // A data file that stays live, after the last Add().
   void Stays(std::string_view path, const iceberg::PartitionKey& partition,
              int64_t sequence_number);

@@ -220,7 +220,7 @@ std::unique_ptr<Compactor> Compactor::Open(Options options, std::string* error) 
           ? embed::LoadConfig(*root, options.config_file, environment, overrides)
           : config::LoadHiveConfig(options.config_text, "config_text", environment, overrides);
   if (!config) return fail(config.error());
-  auto session = embed::HiveSession::Open(std::move(*root), std::move(*config));
+  auto session = embed::HiveSession::Open(*root, std::move(*config));
   if (!session) return fail(session.error());
   return std::unique_ptr<Compactor>(new Compactor(std::make_unique<Impl>(std::move(*session))));
 } catch (const std::exception& e) {

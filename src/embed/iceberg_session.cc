@@ -30,6 +30,20 @@ bool IsHttp(std::string_view uri) {
   return uri.starts_with("http://") || uri.starts_with("https://");
 }
 
+// Whether the section has anything that only the host that it was written for may be sent. A header
+// may carry a key.
+bool HasCredentials(const config::CatalogConfig& catalog) {
+  return !catalog.token.empty() || !catalog.client_id.empty() || !catalog.client_secret.empty() ||
+         !catalog.oauth2_server_uri.empty() || !catalog.scope.empty() || !catalog.headers.empty();
+}
+
+bool SameOrigin(const std::string& one, const std::string& other) {
+  if (one == other) return true;
+  const auto first = net::UrlOrigin(one);
+  const auto second = net::UrlOrigin(other);
+  return first && second && *first == *second;
+}
+
 // One log per REST catalog and user, under the user's state directory.
 std::string StatePath(std::string_view uri) {
   std::string host(uri.substr(uri.find("://") + 3));
@@ -69,6 +83,15 @@ Result<config::CatalogConfig> ChooseCatalog(const config::HiveConfig& config,
   chosen.name = name;
   const auto found = std::ranges::find(config.catalogs, name, &config::CatalogConfig::name);
   if (found != config.catalogs.end()) chosen = *found;
+  if (!uri.empty() && HasCredentials(chosen) && !SameOrigin(uri, chosen.uri)) {
+    return Fail(Code::kInvalid,
+                "the credentials of [catalogs." + name + "] are for " +
+                    net::UrlForMessages(chosen.uri) + " and are not sent to " +
+                    net::UrlForMessages(uri),
+                "--catalog-uri",
+                "name the table by a catalog that is not configured, or give the other host a "
+                "[catalogs.…] section of its own");
+  }
   if (!uri.empty()) chosen.uri = uri;
   if (!warehouse.empty()) chosen.warehouse = warehouse;
   if (!chosen.uri.empty()) return chosen;
@@ -85,13 +108,47 @@ Result<config::CatalogConfig> ChooseCatalog(const config::HiveConfig& config,
           name + "] section in the configuration file");
 }
 
-Status IcebergSession::OpenSqlite(const config::CatalogConfig& catalog) {
-  LITHIFY_TRY_ASSIGN(const std::string path, SqlitePath(catalog.uri));
+Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog) {
+  std::string beside;
+  std::string path;
+  if (catalog.uri.starts_with(kSqlite)) {
+    LITHIFY_TRY_ASSIGN(path, SqlitePath(catalog.uri));
+    beside = path + ".audit.jsonl";
+  } else if (IsHttp(catalog.uri)) {
+    beside = StatePath(catalog.uri);
+  } else {
+    return Fail(Code::kInvalid, "a catalog's URI begins with sqlite://, http:// or https://",
+                catalog.uri);
+  }
+  if (audit_path_.empty()) audit_path_ = std::move(beside);
+  audit_ = observe::OpenFileAuditLog(audit_path_);
+  return path.empty() ? OpenRest(catalog) : OpenSqlite(catalog, path);
+}
+
+// Where there is no catalog at all, there is no place for its log, and nobody who refused.
+void IcebergSession::AuditRefusal(const Call& call, const std::string& catalog_uri,
+                                  const Error& error) {
+  const bool refused =
+      error.code == Code::kDenied || (error.code == Code::kNotFound && IsHttp(catalog_uri));
+  if (!refused || !audit_) return;
+  observe::AuditEvent event;
+  event.phase = observe::AuditEvent::Phase::kAborted;
+  event.time = clock_.Now();
+  event.job_id = MakeUuidV7(clock_, random_);
+  event.procedure = call.procedure;
+  event.table = call.ident.ToString();
+  event.catalog = net::UrlForMessages(catalog_uri);
+  event.actor = call.principal;
+  event.error = error.ToString();
+  // The refusal is what the caller is told, also where it cannot be written down.
+  static_cast<void>(audit_->Append(event));
+}
+
+Status IcebergSession::OpenSqlite(const config::CatalogConfig& catalog, const std::string& path) {
   LITHIFY_TRY_ASSIGN(catalog_,
                      catalog::OpenSqliteCatalog(
                          {.path = path, .catalog_name = catalog.name, .or_the_only_one = true},
                          *locations_, clock_, random_));
-  if (audit_path_.empty()) audit_path_ = path + ".audit.jsonl";
   return {};
 }
 
@@ -119,24 +176,19 @@ Status IcebergSession::OpenRest(const config::CatalogConfig& catalog) {
   options.headers = catalog.headers;
   LITHIFY_TRY_ASSIGN(catalog_, catalog::OpenRestCatalog(std::move(options), *http_, tokens_.get(),
                                                         clock_, random_));
-  if (audit_path_.empty()) audit_path_ = StatePath(catalog.uri);
   return {};
 }
 
 Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveConfig& config,
-                                                             config::CatalogConfig catalog) {
+                                                             const config::CatalogConfig& catalog,
+                                                             const Call& call) {
   std::unique_ptr<IcebergSession> session(new IcebergSession(config));
   session->audit_path_ = config.audit_log_path;
   session->locations_ = storage::MakeLocalLocations();
-  if (catalog.uri.starts_with(kSqlite)) {
-    LITHIFY_TRY(session->OpenSqlite(catalog));
-  } else if (IsHttp(catalog.uri)) {
-    LITHIFY_TRY(session->OpenRest(catalog));
-  } else {
-    return Fail(Code::kInvalid, "a catalog's URI begins with sqlite://, http:// or https://",
-                catalog.uri);
+  if (Status opened = session->OpenCatalog(catalog); !opened) {
+    session->AuditRefusal(call, catalog.uri, opened.error());
+    return Fail(std::move(opened.error()));
   }
-  session->audit_ = observe::OpenFileAuditLog(session->audit_path_);
   return session;
 }
 

@@ -33,10 +33,19 @@ Result<TableName> ParseTableName(std::string_view text);
 // Thread-safe, but for the jobs it makes.
 class IcebergSession {
  public:
+  // What a session is opened for.
+  struct Call {
+    std::string procedure;
+    catalog::TableIdent ident;
+    std::string principal = {};
+  };
+
   // `config` gives the limits and the audit log; `catalog` what to open: sqlite:///path/to.db,
-  // http:// or https://. kInvalid for other schemes; what opening it gives otherwise.
+  // http:// or https://. kInvalid for other schemes; what opening it gives otherwise. That the
+  // catalog refuses already here is in the audit log, as a refusal of the call (R168).
   static Result<std::unique_ptr<IcebergSession>> Open(const config::HiveConfig& config,
-                                                      config::CatalogConfig catalog);
+                                                      const config::CatalogConfig& catalog,
+                                                      const Call& call);
 
   // Borrows this session and `progress`.
   job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal);
@@ -48,8 +57,10 @@ class IcebergSession {
 
  private:
   explicit IcebergSession(const config::HiveConfig& config) : config_(config) {}
+  Status OpenCatalog(const config::CatalogConfig& catalog);
   Status OpenRest(const config::CatalogConfig& catalog);
-  Status OpenSqlite(const config::CatalogConfig& catalog);
+  Status OpenSqlite(const config::CatalogConfig& catalog, const std::string& path);
+  void AuditRefusal(const Call& call, const std::string& catalog_uri, const Error& error);
 
   const config::HiveConfig config_;
   SystemClock clock_;
@@ -64,6 +75,9 @@ class IcebergSession {
 
 // The catalog called `name` in the configuration, with the flags above it; a catalog that is not
 // there is made of the flags alone. kInvalid, naming the catalogs there are, without a URI.
+//
+// Token, client, token endpoint, scope and headers of a section go with the scheme, host and port
+// that they were written beside and with no other: kInvalid, naming both, where `uri` differs.
 Result<config::CatalogConfig> ChooseCatalog(const config::HiveConfig& config,
                                             const std::string& name, const std::string& uri,
                                             const std::string& warehouse);

@@ -398,7 +398,7 @@ Status PartitionRun::Commit(const rewrite::GroupReport& report) {
   event.rows = report.rows_out;
   event.bytes_in = report.bytes_in;
   event.bytes_out = report.bytes_out;
-  event.row_digest = report.digest_in.row.ToHex();
+  if (report.digest_complete) event.row_digest = report.digest_in.row.ToHex();
   event.generation = loaded_.generation() + 1;
   auto event_key = MakeEventKey(services_, settings_, id_.tenant, event.time);
   Status intent;
@@ -470,7 +470,7 @@ Status PartitionRun::SwapFailed(Error error, AuditEvent event) {
     // next sweeps reconcile, or collect them behind a fence.
     event.phase = Phase::kUnknown;
     services_.progress.Line(error.ToString());
-    Append(std::move(event));
+    Append(event);
     return Fail(std::move(error));
   }
   event.phase = Phase::kAborted;
@@ -478,7 +478,7 @@ Status PartitionRun::SwapFailed(Error error, AuditEvent event) {
   if (error.code != Code::kCorrupt) {
     DiscardOutputs(services_, id_, event.outputs, outcome_.notes);
   }
-  Append(std::move(event));
+  Append(event);
   return Fail(std::move(error));
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "job/iceberg_files.h"
 #include "rewrite/delete_scan.h"
 #include "table/puffin.h"
 
@@ -72,7 +73,7 @@ class Resolver {
       LITHIFY_TRY_ASSIGN(const auto place, scope_.locations.Resolve(file.path));
       auto read = table::ReadDeletionVector(*place.store, place.key, file.content_offset,
                                             file.content_size, file.records);
-      if (!read) return Fail(std::move(read.error()).In(file.path));
+      if (!read) return Fail(InTable(std::move(read.error()), place.key, file.path));
       rows_[input].Unite(*read);
     }
     return {};
@@ -92,7 +93,7 @@ class Resolver {
       LITHIFY_TRY_ASSIGN(const auto place, scope_.locations.Resolve(file.path));
       auto read =
           rewrite::ReadPositionDeletes(*place.store, place.key, file.records, wanted, Bounds());
-      if (!read) return Fail(std::move(read.error()).In(file.path));
+      if (!read) return Fail(InTable(std::move(read.error()), place.key, file.path));
       for (const auto& [path, set] : *read) rows_[by_path.at(path)].Unite(set);
       named_paths_[index].assign(named.begin(), named.end());
     }
@@ -123,11 +124,22 @@ class Resolver {
       targets.push_back({.file = inputs_[i], .deletes = std::move(of_input[i])});
       input_of.push_back(i);
     }
-    LITHIFY_TRY_ASSIGN(const auto found, rewrite::FindEqualityDeleted(*store, scope_.target,
-                                                                      deletes, targets, Bounds()));
-    LITHIFY_CHECK(found.size() == targets.size(), "one set per target");
-    for (size_t t = 0; t < found.size(); ++t) rows_[input_of[t]].Unite(found[t]);
+    auto found = rewrite::FindEqualityDeleted(*store, scope_.target, deletes, targets, Bounds());
+    if (!found) {
+      Error error = std::move(found.error());
+      size_t at = 0;
+      for (const auto& [index, inputs] : equality_) {
+        error = NameByLocation(std::move(error), deletes[at++].key, Delete(index).path);
+      }
+      return Fail(std::move(error));
+    }
+    LITHIFY_CHECK(found->size() == targets.size(), "one set per target");
+    for (size_t t = 0; t < found->size(); ++t) rows_[input_of[t]].Unite((*found)[t]);
     return {};
+  }
+
+  static Error InTable(Error error, const std::string& key, const std::string& path) {
+    return NameByLocation(std::move(error), key, path).In(path);
   }
 
   static Status OneStore(std::shared_ptr<storage::Store>& store,

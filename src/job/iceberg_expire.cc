@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "commit/iceberg_commit.h"
+#include "job/iceberg_audit.h"
 #include "job/iceberg_files.h"
 #include "job/iceberg_job.h"
 
@@ -27,7 +28,7 @@ class Expire {
   Result<RemovedFiles> Run(const plan::ExpireOptions& options, bool dry_run) {
     report_.dry_run = dry_run;
     for (int attempt = 1;; ++attempt) {
-      LITHIFY_TRY_ASSIGN(table_, services_.catalog.LoadTable(ident_));
+      LITHIFY_TRY_ASSIGN(table_, LoadAudited(services_, ident_, Event()));
       LITHIFY_TRY_ASSIGN(plan_, plan::PlanExpiry(table_.metadata, options, services_.clock.Now()));
       report_.notes = plan_.notes;
       report_.snapshots_removed = static_cast<int64_t>(plan_.snapshot_ids.size());
@@ -127,15 +128,13 @@ class Expire {
     }
   }
 
+  observe::AuditEvent Event() const {
+    return MakeEvent(services_, settings_, ident_, report_.procedure, report_.job_id);
+  }
+
   Status Audit(Phase phase, const std::string& error) {
-    observe::AuditEvent event;
+    observe::AuditEvent event = Event();
     event.phase = phase;
-    event.time = services_.clock.Now();
-    event.job_id = report_.job_id;
-    event.procedure = report_.procedure;
-    event.table = report_.table;
-    event.catalog = services_.catalog.Describe();
-    event.actor = settings_.principal;
     event.error = error;
     for (const int64_t id : plan_.snapshot_ids) {
       if (phase == Phase::kIntent) event.inputs.push_back("snapshot " + std::to_string(id));

@@ -35,6 +35,13 @@ int Rank(FileKind kind) {
   }
 }
 
+// Since when it lies here as it does. A file that was moved or copied in with its old time has been
+// here since then only; where the store knows no time at all, nobody does.
+Time LastTouched(const storage::ObjectInfo& object) {
+  constexpr Time kUnknown{};
+  return object.modified > kUnknown ? std::max(object.modified, object.changed) : kUnknown;
+}
+
 // Counts the file in `report`, also if it is gone already.
 Status RemoveOne(storage::Locations& locations, const std::string& location, const DoomedFile& file,
                  RemovedFiles& report) {
@@ -42,7 +49,7 @@ Status RemoveOne(storage::Locations& locations, const std::string& location, con
   if (file.listed) {
     // A writer may have put another file in its place since it was listed (R184).
     LITHIFY_TRY_ASSIGN(const auto now, place.store->Stat(place.key));
-    if (now.size != file.listed->size || now.modified != file.listed->modified) {
+    if (now.size != file.listed->size || LastTouched(now) != file.listed->modified) {
       report.notes.push_back("kept, it changed since it was listed: " + location);
       return {};
     }
@@ -55,6 +62,16 @@ Status RemoveOne(storage::Locations& locations, const std::string& location, con
 }
 
 }  // namespace
+
+bool IsNamed(const Error& error, std::string_view name) {
+  return !name.empty() && error.context.starts_with(name) &&
+         (error.context.size() == name.size() || error.context[name.size()] == ':');
+}
+
+Error NameByLocation(Error error, const std::string& key, const std::string& location) {
+  if (IsNamed(error, key)) error.context.replace(0, key.size(), location);
+  return error;
+}
 
 Status SameTable(const catalog::LoadedTable& seen, const catalog::LoadedTable& now) {
   if (now.metadata.table_uuid == seen.metadata.table_uuid) return {};
@@ -195,7 +212,7 @@ Status ListBelow(storage::Locations& locations, const std::string& location,
       } else {
         listing.files.push_back({.location = base + "/" + object.key.substr(root.size()),
                                  .size = object.size,
-                                 .modified = object.modified});
+                                 .modified = LastTouched(object)});
       }
     }
   }

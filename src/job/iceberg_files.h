@@ -79,6 +79,11 @@ Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTab
                        ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
                        RemovedFiles& report);
 
+// Whether the error's context begins with it.
+bool IsNamed(const Error& error, std::string_view name);
+// The same error by the table's location, where its context begins with the store's key.
+Error NameByLocation(Error error, const std::string& key, const std::string& location);
+
 // kConflict if the name stands for another table by now.
 Status SameTable(const catalog::LoadedTable& seen, const catalog::LoadedTable& now);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "commit/iceberg_commit.h"
+#include "job/iceberg_audit.h"
 #include "job/iceberg_load.h"
 #include "job/iceberg_rewrite.h"
 #include "job/iceberg_target.h"
@@ -10,38 +11,10 @@
 namespace lithify::job {
 namespace {
 
-using Phase = observe::AuditEvent::Phase;
-
-observe::AuditEvent MakeEvent(const IcebergServices& services, const IcebergSettings& settings,
-                              const catalog::TableIdent& ident, std::string procedure) {
-  observe::AuditEvent event;
-  event.time = services.clock.Now();
-  event.job_id = MakeUuidV7(services.clock, services.random);
-  event.procedure = std::move(procedure);
-  event.table = ident.ToString();
-  event.catalog = services.catalog.Describe();
-  event.actor = settings.principal;
-  return event;
-}
-
-// Intent, the change, its outcome: in every branch.
-template <typename Change>
-auto Audited(const IcebergServices& services, observe::AuditEvent event, Change change)
-    -> decltype(change(event)) {
-  event.phase = Phase::kIntent;
-  LITHIFY_TRY(services.audit.Append(event));
-  auto changed = change(event);
-  event.phase = Phase::kCommitted;
-  if (!changed) {
-    const bool unknown = changed.error().code == Code::kUnknownOutcome;
-    event.phase = unknown ? Phase::kUnknown : Phase::kAborted;
-    event.error = changed.error().ToString();
-  }
-  event.time = services.clock.Now();
-  // What happened has happened, also where it cannot be written down.
-  if (Status audited = services.audit.Append(event); !audited) {
-    services.progress.Line("audit log: " + audited.error().ToString());
-  }
+// Ends the call's record with what `changed` says.
+template <typename T>
+Result<T> Ended(AuditedCall& call, Result<T> changed, int64_t snapshot_id) {
+  call.End(changed ? nullptr : &changed.error(), snapshot_id);
   return changed;
 }
 
@@ -60,7 +33,10 @@ Result<HealthResult> IcebergJob::GetTableHealth(const catalog::TableIdent& ident
   const Duration begin = services_.clock.Monotonic();
   HealthResult result;
   result.table = ident.ToString();
-  LITHIFY_TRY_ASSIGN(const auto table, services_.catalog.LoadTable(ident));
+  LITHIFY_TRY_ASSIGN(const auto table,
+                     LoadAudited(services_, ident,
+                                 MakeEvent(services_, settings_, ident, "table_health",
+                                           MakeUuidV7(services_.clock, services_.random))));
   const plan::RewriteOptions resolved = WithTableDefaults(options, table.metadata);
   LITHIFY_TRY(plan::CheckOptions(resolved));
   iceberg::LiveSet live;
@@ -81,40 +57,44 @@ Result<HealthResult> IcebergJob::GetTableHealth(const catalog::TableIdent& ident
 
 Result<ManifestsResult> IcebergJob::RewriteManifests(const catalog::TableIdent& ident,
                                                      const CancelFlag& cancel) {
-  auto event = MakeEvent(services_, settings_, ident, "rewrite_manifests");
+  AuditedCall call(services_, MakeEvent(services_, settings_, ident, "rewrite_manifests",
+                                        MakeUuidV7(services_.clock, services_.random)));
   commit::IcebergCommitter committer({services_.catalog, services_.locations, services_.clock,
                                       services_.random,
                                       [this](Duration d) { services_.clock.Sleep(d); }});
-  return Audited(services_, event, [&](observe::AuditEvent& done) -> Result<ManifestsResult> {
-    LITHIFY_TRY_ASSIGN(const auto committed,
-                       committer.RewriteManifests({.ident = ident,
-                                                   .branch = "main",
-                                                   .job_id = done.job_id,
-                                                   .trigger = settings_.trigger,
-                                                   .principal = settings_.principal,
-                                                   .spec_id = std::nullopt},
-                                                  cancel));
-    done.snapshot_id = committed.snapshot_id.value_or(0);
-    return ManifestsResult{.table = ident.ToString(),
-                           .job_id = done.job_id,
-                           .snapshot_id = committed.snapshot_id,
-                           .rewritten = committed.rewritten,
-                           .added = committed.added};
-  });
+  auto done = committer.RewriteManifests({.ident = ident,
+                                          .branch = "main",
+                                          .job_id = call.job_id(),
+                                          .trigger = settings_.trigger,
+                                          .principal = settings_.principal,
+                                          .spec_id = std::nullopt,
+                                          .before_change = [&call] { return call.Begin(); }},
+                                         cancel);
+  const int64_t snapshot_id = done ? done->snapshot_id.value_or(0) : 0;
+  LITHIFY_TRY_ASSIGN(const auto committed, Ended(call, std::move(done), snapshot_id));
+  return ManifestsResult{.table = ident.ToString(),
+                         .job_id = call.job_id(),
+                         .snapshot_id = committed.snapshot_id,
+                         .rewritten = committed.rewritten,
+                         .added = committed.added};
 }
 
 Result<int64_t> IcebergJob::RollbackToSnapshot(const catalog::TableIdent& ident,
                                                int64_t snapshot_id) {
-  auto event = MakeEvent(services_, settings_, ident, "rollback_to_snapshot");
+  AuditedCall call(services_, MakeEvent(services_, settings_, ident, "rollback_to_snapshot",
+                                        MakeUuidV7(services_.clock, services_.random)));
   commit::IcebergCommitter committer({services_.catalog, services_.locations, services_.clock,
                                       services_.random,
                                       [this](Duration d) { services_.clock.Sleep(d); }});
-  return Audited(services_, event, [&](observe::AuditEvent& done) -> Result<int64_t> {
+  const auto roll_back = [&]() -> Result<int64_t> {
     LITHIFY_TRY_ASSIGN(const auto before, services_.catalog.LoadTable(ident));
+    const iceberg::Snapshot* head = before.metadata.RefSnapshot("main");
+    if (head != nullptr && head->snapshot_id == snapshot_id) return snapshot_id;
+    LITHIFY_TRY(call.Begin());
     LITHIFY_TRY(committer.Rollback(ident, "main", snapshot_id));
-    done.snapshot_id = snapshot_id;
     return before.metadata.current_snapshot_id.value_or(0);
-  });
+  };
+  return Ended(call, roll_back(), snapshot_id);
 }
 
 }  // namespace lithify::job

@@ -4,7 +4,8 @@
 // passes here.
 //
 // Every call that changes something writes an intent to the audit log first and the outcome in
-// every branch (R056, R178).
+// every branch (R056, R178); one that finds nothing to change writes nothing. That the catalog
+// withholds the table (kDenied, kNotFound) is on record for every call (R168).
 //
 // Thread safety: an IcebergJob may run one call at a time.
 #ifndef LITHIFY_JOB_ICEBERG_JOB_H_
@@ -61,7 +62,10 @@ struct RewriteRequest {
   int partial_progress_max_commits = 10;
   int max_attempts = 4;  // Whole re-plans after a conflict (R118).
   bool remove_dangling_deletes = false;
+  // Rows of every other spec move to this one; at most so many partitions of it per group, since
+  // each reads its files again.
   std::optional<int> output_spec_id;
+  int64_t max_output_partitions = 1000;
   bool dry_run = false;
 };
 
@@ -82,7 +86,8 @@ struct RewriteResult {
   int64_t rows_out = 0;
   int64_t rows_removed = 0;
   int64_t groups = 0;
-  std::optional<int64_t> snapshot_id;
+  std::optional<int64_t> snapshot_id;  // The last of:
+  std::vector<int64_t> snapshot_ids;   // Every commit of this job, oldest first.
   std::string job_id;
   bool distributed = false;
   int attempts = 0;
@@ -130,6 +135,7 @@ class IcebergJob {
   IcebergJob(IcebergServices services, IcebergSettings settings)
       : services_(std::move(services)), settings_(std::move(settings)) {}
 
+  // An error after some commits of partial progress landed names their snapshots.
   Result<RewriteResult> RewriteDataFiles(const RewriteRequest& request, const CancelFlag& cancel);
   Result<HealthResult> GetTableHealth(const catalog::TableIdent& ident,
                                       const plan::RewriteOptions& options);

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "commit/iceberg_commit.h"
+#include "job/iceberg_audit.h"
 #include "job/iceberg_files.h"
 #include "job/iceberg_job.h"
 #include "job/iceberg_load.h"
@@ -44,14 +45,14 @@ class Orphans {
   Result<RemovedFiles> Run(const plan::OrphanOptions& options, bool dry_run) {
     report_.dry_run = dry_run;
     other_locations_ = options.other_locations;
-    LITHIFY_TRY_ASSIGN(table_, services_.catalog.LoadTable(ident_));
+    LITHIFY_TRY_ASSIGN(table_, LoadAudited(services_, ident_, Event()));
     LITHIFY_TRY(plan::CheckGcAllowed(table_.metadata));
     LITHIFY_TRY(ListAll());
     LITHIFY_TRY(CheckNeighbours());
     LITHIFY_TRY(Reach(table_));
     LITHIFY_TRY(CheckForeignMetadata());
     // What was committed while we listed (R184).
-    LITHIFY_TRY_ASSIGN(const auto newer, services_.catalog.LoadTable(ident_));
+    LITHIFY_TRY_ASSIGN(const auto newer, LoadAudited(services_, ident_, Event()));
     LITHIFY_TRY(SameTable(table_, newer));
     LITHIFY_TRY(Reach(newer));
     LITHIFY_TRY_ASSIGN(report_.orphans, plan::PlanOrphans(listing_.files, referenced_, options,
@@ -110,18 +111,30 @@ class Orphans {
     return {};
   }
 
-  // Where a table's files are by its properties, canonical.
+  // Where a table's files are by its properties, as they are written there.
+  static std::set<std::string> WrittenLocations(const iceberg::TableMetadata& table) {
+    std::set<std::string> out = {table.location};
+    for (const char* key : {"write.data.path", "write.folder-storage.path",
+                            "write.object-storage.path", "write.metadata.path"}) {
+      const std::string location = table.Property(key, "");
+      if (!location.empty()) out.insert(location);
+    }
+    return out;
+  }
+
+  // The same, canonical.
   Result<std::set<std::string>> LocationsOf(const iceberg::TableMetadata& table) {
     std::set<std::string> out;
-    for (const std::string& location : {table.location, table.Property("write.data.path", ""),
-                                        table.Property("write.folder-storage.path", ""),
-                                        table.Property("write.object-storage.path", ""),
-                                        table.Property("write.metadata.path", "")}) {
-      if (location.empty()) continue;
+    for (const std::string& location : WrittenLocations(table)) {
       LITHIFY_TRY_ASSIGN(std::string canonical, services_.locations.Canonical(location));
       out.insert(std::move(canonical));
     }
     return out;
+  }
+
+  bool IsElsewhere(const std::string& location) const {
+    return std::ranges::all_of(
+        listed_, [&](const std::string& own) { return storage::IsElsewhere(own, location); });
   }
 
   Status Reach(const catalog::LoadedTable& table) {
@@ -146,11 +159,11 @@ class Orphans {
       const std::vector<std::string> parent = std::move(pending.back());
       pending.pop_back();
       auto children = services_.catalog.ListNamespaces(parent);
-      LITHIFY_TRY(Tolerate(children, denied));
+      LITHIFY_TRY(Tolerate(children, "namespaces", denied));
       if (children) std::ranges::move(*children, std::back_inserter(pending));
       if (parent.empty()) continue;
       auto tables = services_.catalog.ListTables(parent);
-      LITHIFY_TRY(Tolerate(tables, denied));
+      LITHIFY_TRY(Tolerate(tables, "tables of a namespace", denied));
       if (!tables) continue;
       for (const catalog::TableIdent& other : *tables) {
         if (other != ident_) LITHIFY_TRY(CheckNeighbour(other, denied));
@@ -161,14 +174,20 @@ class Orphans {
                               " other tables or namespaces; only their metadata files were looked "
                               "for");
     }
+    if (elsewhere_ > 0) {
+      report_.notes.push_back(FormatCount(elsewhere_) +
+                              " other tables are in another storage, with their metadata: they "
+                              "were not looked at");
+    }
     return {};
   }
 
   template <typename T>
-  static Status Tolerate(const Result<T>& result, int64_t& denied) {
+  static Status Tolerate(const Result<T>& result, const std::string& what, int64_t& denied) {
     if (result || result.error().code == Code::kNotFound) return {};
     if (result.error().code != Code::kDenied) {
-      return Fail(Error(result.error()).Hint("nothing was removed: other tables might be here"));
+      return Fail(
+          Error(result.error()).In(what).Hint("nothing was removed: other tables might be here"));
     }
     ++denied;
     return {};
@@ -177,16 +196,40 @@ class Orphans {
   Status CheckNeighbour(const catalog::TableIdent& other, int64_t& denied) {
     LITHIFY_TRY(cancel_.Check());
     auto loaded = services_.catalog.LoadTable(other);
-    LITHIFY_TRY(Tolerate(loaded, denied));
-    if (!loaded || loaded->metadata.table_uuid == table_.metadata.table_uuid) return {};
-    LITHIFY_TRY_ASSIGN(const auto locations, LocationsOf(loaded->metadata));
-    for (const std::string& location : locations) {
-      for (const std::string& own : listed_) {
-        if (!Within(location, own) && !Within(own, location)) continue;
-        return Fail(Code::kDenied,
-                    "table " + other.ToString() + " uses " + location + ", which overlaps " + own,
-                    report_.table, "nothing was removed; give each table locations of its own");
+    if (!loaded && loaded.error().code == Code::kUnsupported) {
+      // Metadata in a storage that cannot be read from here is of a table that is not here either.
+      const auto metadata = services_.catalog.MetadataLocation(other);
+      if (metadata && IsElsewhere(*metadata)) {
+        ++elsewhere_;
+        return {};
       }
+    }
+    LITHIFY_TRY(Tolerate(loaded, other.ToString(), denied));
+    if (!loaded || loaded->metadata.table_uuid == table_.metadata.table_uuid) return {};
+    for (const std::string& location : WrittenLocations(loaded->metadata)) {
+      if (!IsElsewhere(location)) LITHIFY_TRY(CheckApart(other, location));
+    }
+    return {};
+  }
+
+  // The other table's location is neither below one that was listed nor above it.
+  Status CheckApart(const catalog::TableIdent& other, const std::string& location) {
+    const auto canonical = services_.locations.Canonical(location);
+    if (!canonical) {
+      return Fail(Code::kDenied,
+                  "table " + other.ToString() + " uses " + location +
+                      ", which may be here under another name: " + canonical.error().message,
+                  report_.table,
+                  "nothing was removed; set the location of table " + other.ToString() +
+                      " and its write.….path properties to the scheme and host that this table "
+                      "has, like " +
+                      listed_.front());
+    }
+    for (const std::string& own : listed_) {
+      if (!Within(*canonical, own) && !Within(own, *canonical)) continue;
+      return Fail(Code::kDenied,
+                  "table " + other.ToString() + " uses " + *canonical + ", which overlaps " + own,
+                  report_.table, "nothing was removed; give each table locations of its own");
     }
     return {};
   }
@@ -214,16 +257,14 @@ class Orphans {
     return {};
   }
 
+  observe::AuditEvent Event() const {
+    return MakeEvent(services_, settings_, ident_, report_.procedure, report_.job_id);
+  }
+
   Status Audit(Phase phase, const Doomed& doomed, const std::string& error = {}) {
-    observe::AuditEvent event;
+    observe::AuditEvent event = Event();
     event.error = error;
     event.phase = phase;
-    event.time = services_.clock.Now();
-    event.job_id = report_.job_id;
-    event.procedure = report_.procedure;
-    event.table = report_.table;
-    event.catalog = services_.catalog.Describe();
-    event.actor = settings_.principal;
     event.bytes_in = report_.bytes;
     for (const auto& [location, file] : doomed) event.inputs.push_back(location);
     if (phase == Phase::kCollected) event.inputs = report_.files;
@@ -238,6 +279,7 @@ class Orphans {
   ReachWalk walk_;
   catalog::LoadedTable table_;
   bool other_locations_ = false;
+  int64_t elsewhere_ = 0;            // Other tables whose metadata is in another storage.
   std::vector<std::string> listed_;  // Canonical locations.
   Listing listing_;
   std::unordered_set<std::string> referenced_;

@@ -7,6 +7,8 @@
 #include <unordered_set>
 
 #include "base/text.h"
+#include "job/iceberg_audit.h"
+#include "job/iceberg_files.h"
 #include "job/iceberg_guard.h"
 #include "job/iceberg_load.h"
 #include "job/iceberg_target.h"
@@ -22,10 +24,47 @@ using Phase = observe::AuditEvent::Phase;
 constexpr int kConflictsOfHotPartition = 2;
 
 // Against commits that do no harm, like appends: what was rewritten stays right, so that trying
-// again costs only metadata (R053 has 4 for writers, who do not carry hours of work).
+// again costs only metadata (R053 has 4 for writers, who do not carry hours of work). While the
+// table does not move there are few.
 constexpr int kCommitAttempts = 20;
 
+// Of a file of the table that cannot be read.
+constexpr const char* kDamagedFileHint =
+    "restore the file from a backup; or take it out of the table: roll back to a snapshot without "
+    "it, or have its rows deleted";
+
+// The positions of rows that move take up to 4 bytes each, of a quarter of the memory.
+constexpr int64_t kMovedRecordBytes = 16;
+constexpr int64_t kMovedRecordsMin = 1 << 20;
+
 Duration BackOff(int attempt) { return std::chrono::milliseconds(50) * (1 << (attempt - 1)); }
+
+// Adds one partition's report to that of its group, in which each input counts once. What the scan
+// and the rewrite counted, each on its own, must agree (R100).
+Status CountPart(const rewrite::SplitRows& split, const PartitionPart& part,
+                 const rewrite::GroupReport& report, rewrite::GroupReport& group) {
+  if (report.rows_out != part.rows || report.rows_per_input.size() != part.files.size()) {
+    return Fail(Code::kCorrupt,
+                std::to_string(report.rows_out) + " rows were written instead of " +
+                    std::to_string(part.rows),
+                "output-spec-id", "please report this; nothing was committed");
+  }
+  for (size_t i = 0; i < part.files.size(); ++i) {
+    const size_t file = part.files[i];
+    if (report.rows_per_input[i] != split.rows_per_file[file]) {
+      return Fail(Code::kCorrupt,
+                  "an input had " + std::to_string(split.rows_per_file[file]) + " rows and then " +
+                      std::to_string(report.rows_per_input[i]),
+                  "output-spec-id", "somebody changes the file; nothing was committed");
+    }
+    group.rows_per_input[file] = report.rows_per_input[i];
+  }
+  group.rows_out += report.rows_out;
+  group.bytes_out += report.bytes_out;
+  for (const auto& [tier, chunks] : report.tiers) group.tiers[tier] += chunks;
+  std::ranges::copy(report.notes, std::back_inserter(group.notes));
+  return {};
+}
 
 }  // namespace
 
@@ -43,10 +82,6 @@ IcebergRewrite::IcebergRewrite(const IcebergServices& services, const IcebergSet
 }
 
 Result<RewriteResult> IcebergRewrite::Run() {
-  if (request_.output_spec_id) {
-    return Fail(Code::kUnsupported, "output-spec-id: moving rows to another partition spec",
-                result_.table, "leave it out: files keep the spec that they were written with");
-  }
   if (request_.max_attempts < 1) return Fail(Code::kInvalid, "max-attempts must be at least 1");
   for (int attempt = 1;; ++attempt) {
     result_.attempts = attempt;
@@ -54,6 +89,7 @@ Result<RewriteResult> IcebergRewrite::Run() {
     if (done && *done) return std::move(result_);
     if (done) continue;
     if (done.error().code != Code::kConflict) return Fail(std::move(done.error()));
+    LITHIFY_TRY(CheckMovedOn(done.error()));
     if (attempt >= request_.max_attempts) {
       return Fail(std::move(done.error())
                       .Hint("other writers were faster " + std::to_string(attempt) +
@@ -66,6 +102,16 @@ Result<RewriteResult> IcebergRewrite::Run() {
   }
 }
 
+// Another plan of the same metadata would end the same way, and one of another table is not what
+// was asked for.
+Status IcebergRewrite::CheckMovedOn(const Error& conflict) {
+  const auto now = services_.catalog.LoadTable(request_.ident);
+  if (!now) return {};  // The next attempt says why.
+  LITHIFY_TRY(SameTable(table_, *now));
+  if (now->metadata_location == table_.metadata_location) return Fail(conflict);
+  return {};
+}
+
 Result<bool> IcebergRewrite::Attempt() {
   LITHIFY_TRY(Load());
   if (NothingToDo()) return true;
@@ -76,14 +122,15 @@ Result<bool> IcebergRewrite::Attempt() {
   }
   // Written before anything becomes visible; a log that cannot be written stops the job (R178).
   LITHIFY_TRY(Audit(Phase::kIntent));
-  const auto outcome = [&]() -> Result<bool> {
+  auto outcome = [&]() -> Result<bool> {
     if (result_.plan.groups.empty()) return CommitDangling();
     LITHIFY_TRY(RewriteGroups());
     LITHIFY_TRY(SortFailures());
     return CommitAll();
   }();
   if (!outcome) {
-    const Error& error = outcome.error();
+    Error& error = outcome.error();
+    if (!result_.snapshot_ids.empty()) error.message += "; " + Landed();
     const bool unknown = error.code == Code::kUnknownOutcome;
     // While the outcome is unknown the outputs may be the table's only copy (R302).
     if (!unknown || !guard::kIcebergKeepUnknown) {
@@ -100,12 +147,19 @@ Result<bool> IcebergRewrite::Attempt() {
 Status IcebergRewrite::Load() {
   work_.clear();
   stop_ = false;
-  LITHIFY_TRY_ASSIGN(table_, services_.catalog.LoadTable(request_.ident));
+  LITHIFY_TRY_ASSIGN(table_, LoadAudited(services_, request_.ident, Event(Phase::kIntent)));
   const iceberg::TableMetadata& metadata = table_.metadata;
   if (metadata.has_encryption) {
     return Fail(Code::kUnsupported, "the table is encrypted", result_.table);
   }
   options_ = WithTableDefaults(options_, metadata);
+  if (request_.output_spec_id) {
+    LITHIFY_TRY_ASSIGN(output_rule_, MakePartitionRule(metadata, *request_.output_spec_id,
+                                                       request_.max_output_partitions));
+    options_.output_spec_id = request_.output_spec_id;
+    const int64_t memory = settings_.memory_bytes / std::max(1, settings_.threads);
+    options_.max_moved_group_records = std::max(kMovedRecordsMin, memory / kMovedRecordBytes);
+  }
   LITHIFY_TRY(plan::CheckOptions(options_));
   result_.live = {};
   result_.plan = {};
@@ -182,17 +236,36 @@ IcebergRewrite::GroupWork IcebergRewrite::RewriteGroup(const plan::FileGroup& gr
     if (status)
       work.done = true;
     else
-      work.error = std::move(status.error());
+      work.error = InTable(group, std::move(status.error()));
   } catch (const std::exception& e) {
     work.error = FromException(e, result_.table);
   }
   return work;
 }
 
+// What is a key to the store is a location in the table, and what helps against a damaged file is
+// another thing in a table than in a tree of files.
+Error IcebergRewrite::InTable(const plan::FileGroup& group, Error error) const {
+  for (const int32_t index : group.data_files) {
+    const std::string& path = result_.live.data_files[static_cast<size_t>(index)].path;
+    const auto place = services_.locations.Resolve(path);
+    if (place) error = NameByLocation(std::move(error), place->key, path);
+  }
+  const auto home = services_.locations.Resolve(table_.metadata.location);
+  if (home && error.context.starts_with(home->key + "/")) {
+    error.context.replace(0, home->key.size(), table_.metadata.location);
+  }
+  const auto named = [&](const auto& file) { return IsNamed(error, file.path); };
+  if (error.code == Code::kCorrupt && (std::ranges::any_of(result_.live.data_files, named) ||
+                                       std::ranges::any_of(result_.live.delete_files, named))) {
+    error.hint = kDamagedFileHint;
+  }
+  return error;
+}
+
 Result<std::vector<rewrite::InputFile>> IcebergRewrite::MakeInputs(
     const plan::FileGroup& group, std::shared_ptr<storage::Store>& store) {
-  const auto& key = result_.live.partitions[static_cast<size_t>(group.partition)];
-  const auto constants = IdentityValues(table_.metadata, key);
+  std::map<int32_t, std::vector<std::pair<int, iceberg::Value>>> constants;  // By partition.
   std::vector<rewrite::InputFile> inputs;
   inputs.reserve(group.data_files.size());
   for (const int32_t index : group.data_files) {
@@ -202,13 +275,18 @@ Result<std::vector<rewrite::InputFile>> IcebergRewrite::MakeInputs(
     if (store != place.store) {
       return Fail(Code::kUnsupported, "the files of one group are in several stores", file.path);
     }
+    const auto [values, added] = constants.try_emplace(file.partition);
+    if (added) {
+      values->second = IdentityValues(table_.metadata,
+                                      result_.live.partitions[static_cast<size_t>(file.partition)]);
+    }
     inputs.push_back({.key = std::move(place.key),
                       .size = file.size,
                       .deleted = nullptr,
                       .records = file.records,
                       .first_row_id = file.first_row_id,
                       .data_sequence_number = file.sequence_number,
-                      .constants = constants});
+                      .constants = values->second});
   }
   return inputs;
 }
@@ -216,7 +294,6 @@ Result<std::vector<rewrite::InputFile>> IcebergRewrite::MakeInputs(
 Status IcebergRewrite::RewriteInto(const plan::FileGroup& group, int threads, int64_t memory_bytes,
                                    GroupWork& work) {
   LITHIFY_TRY(cancel_.Check());
-  const auto& key = result_.live.partitions[static_cast<size_t>(group.partition)];
   LITHIFY_TRY_ASSIGN(auto inputs, MakeInputs(group, work.store));
   const DeleteScope scope{.locations = services_.locations,
                           .live = result_.live,
@@ -230,37 +307,24 @@ Status IcebergRewrite::RewriteInto(const plan::FileGroup& group, int threads, in
     const int64_t deleted = deletes.files[i].by_position + deletes.files[i].by_equality;
     const auto& file = result_.live.data_files[static_cast<size_t>(group.data_files[i])];
     work.inputs.push_back(
-        {.path = file.path, .records = file.records, .rows_deleted = deleted, .partition = key});
+        {.path = file.path,
+         .records = file.records,
+         .rows_deleted = deleted,
+         .partition = result_.live.partitions[static_cast<size_t>(file.partition)]});
     work.rows_deleted += deleted;
   }
   work.named_paths = std::move(deletes.named_paths);
-
-  const std::string location = DataLocation(table_.metadata, key);
-  LITHIFY_TRY_ASSIGN(const auto place, services_.locations.Resolve(location + "x"));
-  if (place.store != work.store) {
-    return Fail(Code::kUnsupported, "the data location is in another store than the inputs",
-                location);
-  }
-  rewrite::GroupRequest request;
-  request.job_id = result_.job_id;
-  request.partition = place.key.substr(0, place.key.size() - 1);
-  request.inputs = std::move(inputs);
-  request.table = target_;
-  request.shape = MakeShape(table_.metadata, options_, work.report.notes);
-  request.shape.outputs = std::max(1, group.outputs);
-  request.shape.outputs_max = static_cast<int>(group.data_files.size());
-  request.verify = settings_.verify;
-  request.threads = threads;
-  request.memory_bytes = memory_bytes;
-  request.new_name = [this] { return MakeUuidV7(services_.clock, services_.random) + ".parquet"; };
-  request.on_progress = [this](int64_t bytes) { services_.progress.AddBytes(bytes); };
-  const auto runner = services_.make_runner(*work.store);
-  std::vector<std::string> notes = std::move(work.report.notes);
-  LITHIFY_TRY_ASSIGN(work.report, runner->Run(request, cancel_));
-  std::ranges::move(notes, std::back_inserter(work.report.notes));
-  for (const rewrite::OutputFile& output : work.report.outputs) {
-    work.output_keys.push_back(request.partition + output.name);
-    work.outputs.push_back(ToDataFile(group, location, output));
+  if (group.moves) {
+    LITHIFY_TRY(Repartition(group, inputs, threads, memory_bytes, work));
+  } else {
+    const PartOptions options{
+        .outputs = std::max(1, group.outputs),
+        .outputs_max = static_cast<int>(group.data_files.size()),
+        .threads = threads,
+        .memory_bytes = memory_bytes,
+        .on_progress = [this](int64_t bytes) { services_.progress.AddBytes(bytes); }};
+    const auto& key = result_.live.partitions[static_cast<size_t>(group.partition)];
+    LITHIFY_TRY_ASSIGN(work.report, RewritePart(key, std::move(inputs), options, work));
   }
   // The same sums by another way: what the runner counted against what the deletes say (R100).
   if (work.report.rows_in - work.report.rows_out != work.rows_deleted) {
@@ -268,15 +332,90 @@ Status IcebergRewrite::RewriteInto(const plan::FileGroup& group, int threads, in
                 "rows read " + std::to_string(work.report.rows_in) + ", written " +
                     std::to_string(work.report.rows_out) + ", deleted " +
                     std::to_string(work.rows_deleted),
-                location, "please report this; nothing was committed");
+                result_.table, "please report this; nothing was committed");
   }
   return {};
 }
 
-iceberg::DataFile IcebergRewrite::ToDataFile(const plan::FileGroup& group,
+Result<rewrite::GroupReport> IcebergRewrite::RewritePart(const iceberg::PartitionKey& key,
+                                                         std::vector<rewrite::InputFile> inputs,
+                                                         const PartOptions& options,
+                                                         GroupWork& work) {
+  const std::string location = DataLocation(table_.metadata, key);
+  LITHIFY_TRY_ASSIGN(const auto place, services_.locations.Resolve(location + "x"));
+  if (place.store != work.store) {
+    return Fail(Code::kUnsupported, "the data location is in another store than the inputs",
+                location);
+  }
+  std::vector<std::string> notes;
+  rewrite::GroupRequest request;
+  request.job_id = result_.job_id;
+  request.partition = place.key.substr(0, place.key.size() - 1);
+  request.inputs = std::move(inputs);
+  request.table = target_;
+  request.shape = MakeShape(table_.metadata, options_, notes);
+  request.shape.outputs = options.outputs;
+  request.shape.outputs_max = options.outputs_max;
+  request.verify = settings_.verify;
+  request.threads = options.threads;
+  request.memory_bytes = options.memory_bytes;
+  request.new_name = [this] { return MakeUuidV7(services_.clock, services_.random) + ".parquet"; };
+  request.on_progress = options.on_progress;
+  const auto runner = services_.make_runner(*work.store);
+  LITHIFY_TRY_ASSIGN(auto report, runner->Run(request, cancel_));
+  std::ranges::move(notes, std::back_inserter(report.notes));
+  for (const rewrite::OutputFile& output : report.outputs) {
+    work.output_keys.push_back(request.partition + output.name);
+    work.outputs.push_back(ToDataFile(key, location, output));
+  }
+  return report;
+}
+
+Status IcebergRewrite::Repartition(const plan::FileGroup& group,
+                                   const std::vector<rewrite::InputFile>& inputs, int threads,
+                                   int64_t memory_bytes, GroupWork& work) {
+  const rewrite::ScanBounds bounds{.memory_bytes = memory_bytes / 2, .cancel = &cancel_};
+  LITHIFY_TRY_ASSIGN(const auto split, rewrite::SplitByPartition(*work.store, *target_,
+                                                                 output_rule_, inputs, bounds));
+  int64_t rows_all = 0;
+  for (const rewrite::PartitionRows& partition : split.partitions) rows_all += partition.rows;
+  const double row_bytes =
+      group.records > 0 ? static_cast<double>(group.bytes) / static_cast<double>(group.records) : 0;
+  work.report.rows_per_input.assign(inputs.size(), -1);
+  int64_t rows_done = 0;
+  int64_t bytes_done = 0;
+  for (size_t number = 0; number < PartsOf(split); ++number) {
+    LITHIFY_TRY(cancel_.Check());
+    PartitionPart part = MakePart(split, number, *options_.output_spec_id, inputs);
+    const auto bytes = static_cast<int64_t>(row_bytes * static_cast<double>(part.rows));
+    const PartOptions options{.outputs = plan::PlannedOutputs(options_, bytes),
+                              .threads = threads,
+                              .memory_bytes = memory_bytes / 4 * 3};
+    LITHIFY_TRY_ASSIGN(const auto report,
+                       RewritePart(part.key, std::move(part.inputs), options, work));
+    LITHIFY_TRY(CountPart(split, part, report, work.report));
+    rows_done += part.rows;
+    // Of the input's bytes, which each part reads anew.
+    const double share =
+        rows_all > 0 ? static_cast<double>(rows_done) / static_cast<double>(rows_all) : 1;
+    const auto until = static_cast<int64_t>(share * static_cast<double>(group.bytes));
+    services_.progress.AddBytes(until - bytes_done);
+    bytes_done = until;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (work.report.rows_per_input[i] < 0) {
+      return Fail(Code::kInternal, "an input was not read", inputs[i].key);
+    }
+    work.report.rows_in += work.report.rows_per_input[i];
+    work.report.bytes_in += inputs[i].size;
+  }
+  work.report.rows_deleted = work.report.rows_in - work.report.rows_out;
+  return {};
+}
+
+iceberg::DataFile IcebergRewrite::ToDataFile(const iceberg::PartitionKey& key,
                                              const std::string& location,
-                                             const rewrite::OutputFile& output) const {
-  const auto& key = result_.live.partitions[static_cast<size_t>(group.partition)];
+                                             const rewrite::OutputFile& output) {
   iceberg::DataFile file;
   file.content = iceberg::FileContent::kData;
   file.file_path = location + output.name;
@@ -389,7 +528,7 @@ Result<bool> IcebergRewrite::CommitAll() {
         static_cast<size_t>(std::max(1, request_.partial_progress_max_commits)), 1, done.size());
     std::vector<std::vector<size_t>> batches(commits);
     for (size_t i = 0; i < done.size(); ++i) batches[i * commits / done.size()].push_back(done[i]);
-    return PartialCommits(std::move(batches));
+    return PartialCommits(batches);
   }
   LITHIFY_TRY_ASSIGN(const auto committed, CommitGroups(done));
   Count(done, committed);
@@ -412,7 +551,7 @@ Result<bool> IcebergRewrite::CommitDangling() {
   return true;
 }
 
-Result<bool> IcebergRewrite::PartialCommits(std::vector<std::vector<size_t>> batches) {
+Result<bool> IcebergRewrite::PartialCommits(const std::vector<std::vector<size_t>>& batches) {
   std::optional<Error> failed;
   size_t landed = 0;
   for (const std::vector<size_t>& batch : batches) {
@@ -482,11 +621,11 @@ void IcebergRewrite::LearnFromConflict() {
 void IcebergRewrite::Count(const std::vector<size_t>& groups,
                            const commit::CommittedSnapshot& committed) {
   result_.snapshot_id = committed.snapshot_id;
+  result_.snapshot_ids.push_back(committed.snapshot_id);
   result_.delete_files_removed += committed.delete_files_removed;
   result_.status = RewriteStatus::kCommitted;
-  std::vector<std::string> inputs;
-  std::vector<std::string> outputs;
-  int64_t rows = 0;
+  observe::AuditEvent event = Event(Phase::kCommitted);
+  event.snapshot_id = committed.snapshot_id;
   for (const size_t g : groups) {
     GroupWork& work = work_[g];
     work.committed = true;
@@ -499,46 +638,51 @@ void IcebergRewrite::Count(const std::vector<size_t>& groups,
     result_.rows_in += work.report.rows_in;
     result_.rows_out += work.report.rows_out;
     result_.rows_removed += work.rows_deleted;
-    rows += work.report.rows_out;
+    event.rows += work.report.rows_out;
+    event.bytes_in += work.report.bytes_in;
+    event.bytes_out += work.report.bytes_out;
     for (const auto& [tier, chunks] : work.report.tiers) result_.tiers[tier] += chunks;
     std::ranges::copy(work.report.notes, std::back_inserter(result_.notes));
   }
   std::ranges::sort(result_.notes);
   const auto repeated = std::ranges::unique(result_.notes);
   result_.notes.erase(repeated.begin(), repeated.end());
-  if (Status audited = Audit(Phase::kCommitted); !audited) {
+  if (Status audited = services_.audit.Append(event); !audited) {
     result_.notes.push_back("audit log: " + audited.error().ToString());
   }
 }
 
 void IcebergRewrite::RemoveOutputs(GroupWork& work) {
-  for (const std::string& key : work.output_keys) {
-    const Status removed = work.store->Remove(key);
+  for (size_t i = 0; i < work.output_keys.size(); ++i) {
+    const Status removed = work.store->Remove(work.output_keys[i]);
     if (!removed && removed.error().code != Code::kNotFound) {
-      result_.notes.push_back("an output of a failed attempt stays: " + key + ": " +
-                              removed.error().ToString());
+      result_.notes.push_back("an output of a failed attempt stays: " + work.outputs[i].file_path +
+                              ": " + removed.error().ToString());
     }
   }
   work.output_keys.clear();
 }
 
-Status IcebergRewrite::Audit(observe::AuditEvent::Phase phase, const std::string& error) {
-  observe::AuditEvent event;
+std::string IcebergRewrite::Landed() const {
+  std::string ids;
+  for (const int64_t id : result_.snapshot_ids) {
+    ids += (ids.empty() ? "" : ", ") + std::to_string(id);
+  }
+  return "committed before that, and in the table: snapshots " + ids;
+}
+
+observe::AuditEvent IcebergRewrite::Event(observe::AuditEvent::Phase phase) const {
+  observe::AuditEvent event =
+      MakeEvent(services_, settings_, request_.ident, result_.procedure, result_.job_id);
   event.phase = phase;
-  event.time = services_.clock.Now();
-  event.job_id = result_.job_id;
-  event.procedure = result_.procedure;
-  event.table = result_.table;
-  event.catalog = services_.catalog.Describe();
-  event.actor = settings_.principal;
+  return event;
+}
+
+Status IcebergRewrite::Audit(observe::AuditEvent::Phase phase, const std::string& error) {
+  observe::AuditEvent event = Event(phase);
   event.error = error;
   if (phase == Phase::kIntent) {
     for (const plan::FileGroup& group : result_.plan.groups) event.bytes_in += group.bytes;
-  } else {
-    event.rows = result_.rows_out;
-    event.bytes_in = result_.bytes_in;
-    event.bytes_out = result_.bytes_out;
-    event.snapshot_id = result_.snapshot_id.value_or(0);
   }
   return services_.audit.Append(event);
 }

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,7 @@
 #include "commit/iceberg_commit.h"
 #include "job/iceberg_deletes.h"
 #include "job/iceberg_job.h"
+#include "job/iceberg_repartition.h"
 
 namespace lithify::job {
 
@@ -48,16 +50,35 @@ class IcebergRewrite {
 
   // True when the result is final.
   Result<bool> Attempt();
+  // Fails with the conflict, or for good, unless it may be worth to plan again.
+  Status CheckMovedOn(const Error& conflict);
   Status Load();
   bool NothingToDo();
   Status RewriteGroups();
   GroupWork RewriteGroup(const plan::FileGroup& group, int threads, int64_t memory_bytes);
+  Error InTable(const plan::FileGroup& group, Error error) const;
   Status RewriteInto(const plan::FileGroup& group, int threads, int64_t memory_bytes,
                      GroupWork& work);
+  // Under which bounds and how the rows of one partition are written.
+  struct PartOptions {
+    int outputs = 1;
+    int outputs_max = 0;  // 0: no bound.
+    int threads = 1;
+    int64_t memory_bytes = 0;
+    std::function<void(int64_t)> on_progress = {};
+  };
+  // Writes the rows of the inputs that are not deleted to one partition; adds the outputs to
+  // `work`, also where they are to be removed after an error.
+  Result<rewrite::GroupReport> RewritePart(const iceberg::PartitionKey& key,
+                                           std::vector<rewrite::InputFile> inputs,
+                                           const PartOptions& options, GroupWork& work);
+  // Each partition of the output spec is a part of its own; the sums are over the group.
+  Status Repartition(const plan::FileGroup& group, const std::vector<rewrite::InputFile>& inputs,
+                     int threads, int64_t memory_bytes, GroupWork& work);
   Result<std::vector<rewrite::InputFile>> MakeInputs(const plan::FileGroup& group,
                                                      std::shared_ptr<storage::Store>& store);
-  iceberg::DataFile ToDataFile(const plan::FileGroup& group, const std::string& location,
-                               const rewrite::OutputFile& output) const;
+  static iceberg::DataFile ToDataFile(const iceberg::PartitionKey& key, const std::string& location,
+                                      const rewrite::OutputFile& output);
   // Groups that failed while others may go on; an error if the job cannot.
   Status SortFailures();
   Result<bool> CommitAll();
@@ -65,12 +86,15 @@ class IcebergRewrite {
   Result<commit::CommittedSnapshot> CommitGroups(const std::vector<size_t>& groups);
   // Deletes that reach no data file any more once these groups are replaced (R101, R102).
   std::vector<commit::DeleteRef> Covered(const std::vector<size_t>& groups) const;
-  Result<bool> PartialCommits(std::vector<std::vector<size_t>> batches);
+  Result<bool> PartialCommits(const std::vector<std::vector<size_t>>& batches);
   // After a conflict: what the next attempt leaves out (I33).
   void LearnFromConflict();
   void Count(const std::vector<size_t>& groups, const commit::CommittedSnapshot& committed);
   // Only after a failure that is known (I8).
   void RemoveOutputs(GroupWork& work);
+  // Which commits of partial progress are in the table.
+  std::string Landed() const;
+  observe::AuditEvent Event(observe::AuditEvent::Phase phase) const;
   Status Audit(observe::AuditEvent::Phase phase, const std::string& error = {});
 
   const IcebergServices& services_;
@@ -86,7 +110,8 @@ class IcebergRewrite {
   std::shared_ptr<const rewrite::TableTarget> target_;
   rewrite::TableTarget delete_target_;  // With the columns that only deletes may still compare.
   std::optional<iceberg::DeleteIndex> index_;
-  std::vector<GroupWork> work_;  // By group of the plan.
+  rewrite::PartitionRule output_rule_;  // With an output spec.
+  std::vector<GroupWork> work_;         // By group of the plan.
   std::map<iceberg::PartitionKey, int> conflicts_;
   std::atomic<bool> stop_{false};  // A group failed in a way that ends the job.
 };

@@ -126,9 +126,15 @@ class Planner {
       const int32_t partition = FileAt(by_partition[begin]).partition;
       size_t end = begin;
       while (end < by_partition.size() && FileAt(by_partition[end]).partition == partition) ++end;
-      PlanPartition(partition, std::span(by_partition).subspan(begin, end - begin));
+      const auto files = std::span(by_partition).subspan(begin, end - begin);
+      if (Moves(partition)) {
+        CollectMoves(partition, files);
+      } else {
+        PlanPartition(partition, files);
+      }
       begin = end;
     }
+    PlanMoves();
     OrderGroups();
     ApplyBudget();
     if (plan_.groups.empty()) plan_.skip_reason = SkipReason();
@@ -141,6 +147,19 @@ class Planner {
  private:
   const LiveDataFile& FileAt(int32_t file) const {
     return live_.data_files[static_cast<size_t>(file)];
+  }
+
+  const iceberg::PartitionKey& KeyOf(int32_t partition) const {
+    return live_.partitions[static_cast<size_t>(partition)];
+  }
+
+  bool Moves(int32_t partition) const {
+    return options_.output_spec_id && KeyOf(partition).spec_id != *options_.output_spec_id;
+  }
+
+  bool IsHot(int32_t partition) const {
+    return std::ranges::find(options_.skip_partitions, KeyOf(partition)) !=
+           options_.skip_partitions.end();
   }
 
   // By age: rows that were written together stay together, which keeps column bounds narrow.
@@ -213,7 +232,8 @@ class Planner {
     return candidate;
   }
 
-  Sorted SortCandidates(std::span<const int32_t> files) {
+  // `all`: whatever their size.
+  Sorted SortCandidates(std::span<const int32_t> files, bool all) {
     Sorted sorted;
     for (const int32_t file : files) {
       const LiveDataFile& data = FileAt(file);
@@ -233,7 +253,7 @@ class Planner {
       ++sorted.rewritable;
       const Candidate candidate = Measure(file, deletes);
       delete_heavy_files_ += candidate.delete_heavy;
-      if (candidate.small || candidate.delete_heavy || options_.rewrite_all) {
+      if (candidate.small || candidate.delete_heavy || all) {
         sorted.core.push_back(candidate);
       } else if (candidate.oversized) {
         sorted.oversized.push_back(candidate);
@@ -244,36 +264,35 @@ class Planner {
     return sorted;
   }
 
-  bool Fits(const Bin& bin, const Candidate& candidate) const {
+  bool Fits(const Bin& bin, const Candidate& candidate, int64_t records_max) const {
     return bin.count() < options_.max_file_group_files &&
            Add(bin.size, candidate.size) <= group_bytes_max_ &&
-           Add(bin.records, candidate.records) <= options_.max_file_group_records;
+           Add(bin.records, candidate.records) <= records_max;
   }
 
-  double Fullness(const Bin& bin) const {
+  double Fullness(const Bin& bin, int64_t records_max) const {
     const auto share = [](int64_t part, int64_t whole) {
       return static_cast<double>(part) / static_cast<double>(whole);
     };
-    return std::max({share(bin.size, group_bytes_max_),
-                     share(bin.records, options_.max_file_group_records),
+    return std::max({share(bin.size, group_bytes_max_), share(bin.records, records_max),
                      share(bin.count(), options_.max_file_group_files)});
   }
 
   // First-fit: no two groups would fit into one, so at most one of them can be left small. Of many
   // open ones the fullest is closed.
-  std::vector<Bin> Pack(const std::vector<Candidate>& core) const {
+  std::vector<Bin> Pack(const std::vector<Candidate>& core, int64_t records_max) const {
     std::vector<Bin> bins;
     std::vector<size_t> open;
     for (const Candidate& candidate : core) {
-      const auto fit =
-          std::ranges::find_if(open, [&](size_t bin) { return Fits(bins[bin], candidate); });
+      const auto fit = std::ranges::find_if(
+          open, [&](size_t bin) { return Fits(bins[bin], candidate, records_max); });
       if (fit != open.end()) {
         bins[*fit].Take(candidate);
         continue;
       }
       if (open.size() == kOpenBins) {
-        open.erase(
-            std::ranges::max_element(open, {}, [&](size_t bin) { return Fullness(bins[bin]); }));
+        open.erase(std::ranges::max_element(
+            open, {}, [&](size_t bin) { return Fullness(bins[bin], records_max); }));
       }
       open.push_back(bins.size());
       bins.emplace_back().Take(candidate);
@@ -302,7 +321,7 @@ class Planner {
     std::ranges::sort(oversized, {}, [](const Candidate& c) { return std::pair(c.size, c.file); });
     for (const Candidate& candidate : oversized) {
       const auto bin = std::ranges::find_if(kept, [&](const Bin& b) {
-        return Fits(b, candidate) &&
+        return Fits(b, candidate, options_.max_file_group_records) &&
                bounds_.Outputs(Add(b.live_size, candidate.live_size)) < b.count() + 1;
       });
       if (bin == kept.end()) return;  // Larger ones need even more outputs.
@@ -339,16 +358,11 @@ class Planner {
   }
 
   void PlanPartition(int32_t partition, std::span<const int32_t> files) {
-    Sorted sorted = SortCandidates(files);
-    matching_ += sorted.matching;
-    rewritable_ += sorted.rewritable;
-    PartitionVerdict verdict;
-    verdict.partition = partition;
-    verdict.files = sorted.files;
-    verdict.bytes = sorted.bytes;
+    Sorted sorted = SortCandidates(files, options_.rewrite_all);
+    PartitionVerdict verdict = MakeVerdict(partition, sorted);
     std::vector<Bin> kept;
     bool too_few = false;
-    for (Bin& bin : Pack(sorted.core)) {
+    for (Bin& bin : Pack(sorted.core, options_.max_file_group_records)) {
       const std::optional<PartitionState> refused = Refuse(bin);
       too_few = too_few || refused == PartitionState::kTooFewFiles;
       if (!refused) kept.push_back(std::move(bin));
@@ -366,14 +380,61 @@ class Planner {
     plan_.partitions.push_back(std::move(verdict));
   }
 
-  void Keep(int32_t partition, const std::vector<Bin>& kept, PartitionVerdict& verdict) {
-    const iceberg::PartitionKey& key = live_.partitions[static_cast<size_t>(partition)];
-    if (std::ranges::find(options_.skip_partitions, key) != options_.skip_partitions.end()) {
-      verdict.state = PartitionState::kSkipped;
-      verdict.reason = "other writers change it all the time: left for a later run";
-      ++skipped_;
-      return;
+  PartitionVerdict MakeVerdict(int32_t partition, const Sorted& sorted) {
+    matching_ += sorted.matching;
+    rewritable_ += sorted.rewritable;
+    PartitionVerdict verdict;
+    verdict.partition = partition;
+    verdict.files = sorted.files;
+    verdict.bytes = sorted.bytes;
+    return verdict;
+  }
+
+  void Skip(PartitionVerdict& verdict) {
+    verdict.state = PartitionState::kSkipped;
+    verdict.reason = "other writers change it all the time: left for a later run";
+    ++skipped_;
+  }
+
+  // The files of a partition of another spec than the outputs'.
+  void CollectMoves(int32_t partition, std::span<const int32_t> files) {
+    Sorted sorted = SortCandidates(files, true);
+    PartitionVerdict verdict = MakeVerdict(partition, sorted);
+    if (sorted.core.empty()) {
+      Explain(sorted, false, verdict);
+    } else if (IsHot(partition)) {
+      Skip(verdict);
+    } else {
+      verdict.state = PartitionState::kCandidate;
+      verdict.reason =
+          Files(std::ssize(sorted.core)) + " to spec " + std::to_string(*options_.output_spec_id);
+      moving_.emplace_back(partition, std::move(sorted.core));
     }
+    plan_.partitions.push_back(std::move(verdict));
+  }
+
+  // Files of many old partitions together, since their rows may meet in one new partition; in the
+  // order of the old ones, so that rows of a new one are in few groups.
+  void PlanMoves() {
+    std::ranges::sort(
+        moving_, [this](const auto& a, const auto& b) { return KeyOf(a.first) < KeyOf(b.first); });
+    std::vector<Candidate> files;
+    for (const auto& [partition, core] : moving_) {
+      files.insert(files.end(), core.begin(), core.end());
+    }
+    for (const Bin& bin : Pack(files, options_.max_moved_group_records)) {
+      FileGroup group = MakeGroup(FileAt(bin.files.front()->file).partition, bin);
+      group.moves = true;
+      group.outputs = static_cast<int>(
+          std::min<int64_t>(bounds_.Outputs(bin.live_size), std::numeric_limits<int>::max()));
+      group.reason = Files(bin.count()) + " of other partition specs: " + FormatBytes(group.bytes) +
+                     " move to spec " + std::to_string(*options_.output_spec_id);
+      plan_.groups.push_back(std::move(group));
+    }
+  }
+
+  void Keep(int32_t partition, const std::vector<Bin>& kept, PartitionVerdict& verdict) {
+    if (IsHot(partition)) return Skip(verdict);
     verdict.state = PartitionState::kCandidate;
     verdict.reason = kept.size() == 1 ? "1 group" : FormatCount(std::ssize(kept)) + " groups";
     for (const Bin& bin : kept) plan_.groups.push_back(MakeGroup(partition, bin));
@@ -434,7 +495,9 @@ class Planner {
     for (FileGroup& group : plan_.groups) {
       if (!taken.empty() && Add(bytes, group.bytes) > options_.budget_bytes) continue;
       bytes = Add(bytes, group.bytes);
-      planned[static_cast<size_t>(group.partition)] = true;
+      for (const int32_t file : group.data_files) {
+        planned[static_cast<size_t>(FileAt(file).partition)] = true;
+      }
       taken.push_back(std::move(group));
     }
     plan_.groups = std::move(taken);
@@ -471,6 +534,7 @@ class Planner {
   int64_t rewritable_ = 0;
   int64_t skipped_ = 0;
   int64_t delete_heavy_files_ = 0;
+  std::vector<std::pair<int32_t, std::vector<Candidate>>> moving_;  // By partition.
   RewritePlan plan_;
 };
 
@@ -533,6 +597,8 @@ Status CheckOptions(const RewriteOptions& options) {
               "at least the target (" + FormatBytes(target) + "), or no output could reach it"));
   LITHIFY_TRY(Require(options.max_file_group_files >= 2, "max_file_group_files", "at least 2"));
   LITHIFY_TRY(Require(options.max_file_group_records >= 1, "max_file_group_records", "at least 1"));
+  LITHIFY_TRY(
+      Require(options.max_moved_group_records >= 1, "max_moved_group_records", "at least 1"));
   return Require(options.budget_bytes >= 0, "budget_bytes", "0 (no bound) or more");
 }
 
@@ -540,6 +606,12 @@ RewritePlan PlanRewrite(const LiveSet& live, const DeleteIndex& deletes,
                         const RewriteOptions& options) {
   LITHIFY_CHECK(CheckOptions(options).has_value(), "options are checked by the caller");
   return Planner(live, deletes, options).Plan();
+}
+
+int PlannedOutputs(const RewriteOptions& options, int64_t bytes) {
+  LITHIFY_CHECK(CheckOptions(options).has_value(), "options are checked by the caller");
+  const int64_t outputs = Bounds(options).Outputs(std::max<int64_t>(bytes, 0));
+  return static_cast<int>(std::min<int64_t>(outputs, std::numeric_limits<int>::max()));
 }
 
 TableHealth AssessHealth(const iceberg::TableMetadata& table, const LiveSet& live,

@@ -42,13 +42,21 @@ struct RewriteOptions {
   // which may be as large as the target or one file. 0: no bound.
   int64_t budget_bytes = 0;
   std::vector<iceberg::PartitionKey> skip_partitions;  // Hot ones, after conflicts (I33).
+  // Files of every other spec are candidates, whatever their size: their rows move to this one
+  // (Q18). Groups of them mix partitions, and have at most so many rows, whose positions must fit
+  // the memory.
+  std::optional<int> output_spec_id;
+  int64_t max_moved_group_records = int64_t{1} << 26;
 };
 
 // kInvalid, naming the option and the allowed range.
 Status CheckOptions(const RewriteOptions& options);
 
 struct FileGroup {
-  int32_t partition = 0;            // Index into LiveSet::partitions.
+  int32_t partition = 0;  // Index into LiveSet::partitions; with `moves`, of its first file.
+  // To another spec: the files may be of several partitions and specs, and how many outputs there
+  // will be is known only when the rows are read; `outputs` is the fewest.
+  bool moves = false;
   std::vector<int32_t> data_files;  // Indices into LiveSet::data_files.
   int64_t bytes = 0;
   int64_t records = 0;  // Before deletes, as the metadata claims.
@@ -84,11 +92,15 @@ struct RewritePlan {
       skip_reason;  // "below min_input_files" | "no eligible groups" | … if groups is empty.
 };
 
-// A group never mixes partitions or specs (R083, Q18), and a file is never divided between groups
-// (I2). Files that are not needed to gain anything stay. A group is kept only if its outputs are
-// fewer than its inputs, or deletes are applied, or with rewrite_all. Requires CheckOptions.
+// A group never mixes partitions or specs (R083, Q18) unless its rows move to another spec, and a
+// file is never divided between groups (I2). Files that are not needed to gain anything stay. A
+// group is kept only if its outputs are fewer than its inputs, or deletes are applied, or rows
+// move, or with rewrite_all. Requires CheckOptions.
 RewritePlan PlanRewrite(const iceberg::LiveSet& live, const iceberg::DeleteIndex& deletes,
                         const RewriteOptions& options);
+
+// How many files so many bytes of one partition become.
+int PlannedOutputs(const RewriteOptions& options, int64_t bytes);
 
 // R073 first, then R074; definitions in docs/COMPACTION.md and R081.
 struct TableHealth {

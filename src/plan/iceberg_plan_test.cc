@@ -610,6 +610,99 @@ TEST(IcebergPlan, I33HotPartitionsAreSkipped) {
   EXPECT_EQ(plan.skip_reason, "all eligible partitions are hot");
 }
 
+// Three partitions of spec 0, and one of spec 1 that is well as it is.
+World WorldOfTwoSpecs() {
+  World world;
+  world.AddPartition({.spec_id = 0, .values = {int64_t{9}}});
+  world.AddPartition({.spec_id = 1, .values = {int64_t{7}}});
+  world.AddPartition({.spec_id = 0, .values = {int64_t{8}}});
+  world.AddPartition({.spec_id = 0, .values = {int64_t{7}}});
+  world.AddFile(0, 100 * kMiB);
+  world.AddFile(1, 100 * kMiB);
+  world.AddFile(2, kMiB);
+  world.AddFile(3, 500 * kMiB);
+  world.AddFile(0, kMiB);
+  world.AddFile(1, kMiB);
+  return world;
+}
+
+TEST(IcebergPlan, Q18RowsMoveToTheOutputSpecWhenAskedTo) {
+  const World world = WorldOfTwoSpecs();
+  EXPECT_THAT(PlanOf(world).groups, IsEmpty());
+  RewriteOptions options = Target100();
+  options.output_spec_id = 1;
+  RewritePlan plan = PlanOf(world, options);
+  ASSERT_EQ(plan.groups.size(), 1);
+  const FileGroup& group = plan.groups[0];
+  EXPECT_TRUE(group.moves);
+  // By the old partitions' values: rows of neighbours are likely to meet again.
+  EXPECT_THAT(group.data_files, ElementsAre(3, 2, 0, 4));
+  EXPECT_EQ(group.bytes, 602 * kMiB);
+  EXPECT_EQ(group.records, 400);
+  EXPECT_EQ(group.outputs, 6);
+  EXPECT_EQ(group.reason, "4 files of other partition specs: 602.0 MiB move to spec 1");
+  EXPECT_EQ(plan.partitions[0].state, PartitionState::kCandidate);
+  EXPECT_EQ(plan.partitions[0].reason, "2 files to spec 1");
+  EXPECT_EQ(plan.partitions[1].state, PartitionState::kTooFewFiles);
+  // Files of the output spec are candidates like ever, in groups of their own.
+  options.output_spec_id = 0;
+  plan = PlanOf(world, options);
+  ASSERT_EQ(plan.groups.size(), 1);
+  EXPECT_THAT(plan.groups[0].data_files, ElementsAre(1, 5));
+  // I27: nothing is left of another spec.
+  options.output_spec_id = 1;
+  World after;
+  after.AddPartition({.spec_id = 1, .values = {int64_t{7}}});
+  after.AddFile(0, kMiB);
+  EXPECT_THAT(PlanOf(after, options).groups, IsEmpty());
+}
+
+TEST(IcebergPlan, Q18MovesKeepToLimitsFiltersAndHotPartitions) {
+  World world = WorldOfTwoSpecs();
+  RewriteOptions options = Target100();
+  options.output_spec_id = 1;
+  options.max_moved_group_records = 250;  // 100 per file.
+  RewritePlan plan = PlanOf(world, options);
+  ASSERT_EQ(plan.groups.size(), 2);
+  EXPECT_THAT(plan.groups[0].data_files, ElementsAre(3, 2));
+  EXPECT_THAT(plan.groups[1].data_files, ElementsAre(0, 4));
+  EXPECT_EQ(plan.groups[1].partition, 0);
+
+  options = Target100();
+  options.output_spec_id = 1;
+  options.skip_partitions = {world.live.partitions[2]};
+  world.live.data_files[0].may_match = false;
+  world.live.data_files[3].unsupported = "ORC data";
+  plan = PlanOf(world, options);
+  ASSERT_EQ(plan.groups.size(), 1);
+  EXPECT_THAT(plan.groups[0].data_files, ElementsAre(4));
+  EXPECT_EQ(plan.partitions[2].state, PartitionState::kSkipped);
+  EXPECT_EQ(plan.partitions[3].state, PartitionState::kUnsupported);
+  EXPECT_THAT(plan.unsupported, ElementsAre(Pair("ORC data", 1)));
+
+  // The budget takes whole groups, and every partition of one is planned.
+  options = Target100();
+  options.output_spec_id = 1;
+  options.budget_bytes = 100 * kMiB;
+  world = WorldOfTwoSpecs();
+  plan = PlanOf(world, options);
+  ASSERT_EQ(plan.groups.size(), 1);
+  for (const FileGroup& group : plan.groups) {
+    for (const int32_t file : group.data_files) {
+      const auto at =
+          static_cast<size_t>(world.live.data_files[static_cast<size_t>(file)].partition);
+      EXPECT_EQ(plan.partitions[at].state, PartitionState::kCandidate);
+    }
+  }
+}
+
+TEST(IcebergPlan, OutputsOfOnePartition) {
+  EXPECT_EQ(PlannedOutputs(Target100(), -1), 1);
+  EXPECT_EQ(PlannedOutputs(Target100(), 0), 1);
+  EXPECT_EQ(PlannedOutputs(Target100(), 149 * kMiB), 1);
+  EXPECT_EQ(PlannedOutputs(Target100(), 300 * kMiB), 3);
+}
+
 TEST(IcebergPlan, HostileNumbersDoNotOverflow) {
   World world;
   world.AddPartition();

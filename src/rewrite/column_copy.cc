@@ -30,7 +30,15 @@ class TypedCopy final : public ColumnCopy {
       : inputs_(inputs),
         options_(options),
         seed_(ColumnSeed(options.output.path)),
-        group_(options.first_group) {}
+        input_(options.start_input),
+        group_(std::max(options.first_group, options.start_group)) {
+    for (int g = options.first_group; g < group_; ++g) {
+      closed_rows_ += inputs_[input_]->footer->RowGroup(g)->num_rows();
+    }
+    if (closed_rows_ > 0 && inputs_[input_]->deleted != nullptr) {
+      closed_rows_dropped_ = inputs_[input_]->deleted->CountBelow(closed_rows_);
+    }
+  }
 
   Result<Digest128> Copy(int64_t rows, parquet::ColumnWriter* writer,
                          RowGroupRows& shared) override {
@@ -47,6 +55,29 @@ class TypedCopy final : public ColumnCopy {
   }
 
   int64_t rows_dropped() const override { return rows_dropped_; }
+
+  Status PassOver(int64_t rows) override {
+    LITHIFY_TRY(PassDeleted());
+    if (!borrowed_fresh_) LITHIFY_TRY(Rest());
+    while (rows > 0) {
+      if (input_ == inputs_.size()) return Fail(NotAtStart());
+      const InputSource& in = *inputs_[input_];
+      if (group_ == EndGroup(in)) {
+        LITHIFY_TRY(NextInput(in));
+        continue;
+      }
+      const int64_t group_rows = in.footer->RowGroup(group_)->num_rows();
+      const bool some_deleted =
+          in.deleted != nullptr &&
+          in.deleted->CountBelow(closed_rows_ + group_rows) != in.deleted->CountBelow(closed_rows_);
+      if (group_rows > rows || some_deleted) return Fail(NotAtStart());
+      closed_rows_ += group_rows;
+      rows -= group_rows;
+      ++group_;
+    }
+    at_chunk_end_ = true;
+    return {};
+  }
 
   Status Finish() override {
     Borrow();
@@ -119,6 +150,9 @@ class TypedCopy final : public ColumnCopy {
     return Error{Code::kCorrupt, "the column has fewer rows than its row group claims", "",
                  "restore the file from its source"};
   }
+  Error NotAtStart() const {
+    return Error{Code::kInternal, "only whole row groups can be passed over", "", ""};
+  }
   Error Long() const {
     return Error{Code::kCorrupt, "the column has more rows than its row group claims", "",
                  "restore the file from its source"};
@@ -150,11 +184,7 @@ class TypedCopy final : public ColumnCopy {
       const InputSource& in = *inputs_[input_];
       if (!chunk_open_) {
         if (group_ == EndGroup(in)) {
-          LITHIFY_TRY(CheckDropped(in));
-          ++input_;
-          group_ = options_.first_group;
-          closed_rows_ = 0;
-          closed_rows_dropped_ = 0;
+          LITHIFY_TRY(NextInput(in));
           continue;
         }
         LITHIFY_TRY(OpenChunk(in));
@@ -172,6 +202,47 @@ class TypedCopy final : public ColumnCopy {
     }
     at_chunk_end_ = true;
     return false;
+  }
+
+  // Leaves out the deleted rows in front of the next row group that has others.
+  Status PassDeleted() {
+    while (true) {
+      if (chunk_open_ || resume_rows_ > 0) {
+        Borrow();
+        if (!chunk_open_) LITHIFY_TRY(OpenChunk(*inputs_[input_]));
+        if (batch_.drained()) LITHIFY_TRY(ReadSome());
+        if (!batch_.drained()) return Fail(NotAtStart());
+        if (chunk_rows_seen_ != chunk_rows_) return Fail(Short());
+        CloseChunk();
+      }
+      if (input_ == inputs_.size()) return {};
+      const InputSource& in = *inputs_[input_];
+      if (group_ == EndGroup(in)) {
+        LITHIFY_TRY(NextInput(in));
+        continue;
+      }
+      const int64_t rows = in.footer->RowGroup(group_)->num_rows();
+      if (rows == 0) {
+        ++group_;
+        continue;
+      }
+      if (in.deleted == nullptr ||
+          in.deleted->CountBelow(closed_rows_ + rows) - in.deleted->CountBelow(closed_rows_) !=
+              rows) {
+        return {};
+      }
+      Borrow();
+      LITHIFY_TRY(OpenChunk(in));
+    }
+  }
+
+  Status NextInput(const InputSource& done) {
+    LITHIFY_TRY(CheckDropped(done));
+    ++input_;
+    group_ = options_.first_group;
+    closed_rows_ = 0;
+    closed_rows_dropped_ = 0;
+    return {};
   }
 
   void CloseChunk() {

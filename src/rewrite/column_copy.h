@@ -3,6 +3,7 @@
 #ifndef LITHIFY_REWRITE_COLUMN_COPY_H_
 #define LITHIFY_REWRITE_COLUMN_COPY_H_
 
+#include <arrow/io/interfaces.h>
 #include <parquet/column_writer.h>
 #include <parquet/file_reader.h>
 
@@ -33,6 +34,7 @@ struct InputSource {
   std::vector<LeafSource> leaves;              // One per output leaf.
   std::shared_ptr<const PositionSet> deleted;  // Rows that are left out; null: none.
   int counting_leaf = 0;  // Output leaf whose column is read even where no row survives.
+  std::shared_ptr<arrow::io::RandomAccessFile> file;
   std::unique_ptr<parquet::ParquetFileReader> reader;
 };
 
@@ -67,7 +69,11 @@ class ColumnCopy {
   // not hashed). kCorrupt if a chunk has more or fewer rows than its row group claims.
   virtual Result<Digest128> Copy(int64_t rows, parquet::ColumnWriter* writer,
                                  RowGroupRows& shared) = 0;
-  // kCorrupt unless every input row was consumed or left out as deleted.
+  // Passes over the next `rows` rows without reading them. They are whole row groups of files, from
+  // the first row of one to the last of another, none of them deleted. Deleted rows in front of
+  // them are left out.
+  virtual Status PassOver(int64_t rows) = 0;
+  // kCorrupt unless every input row was consumed, passed over or left out as deleted.
   virtual Status Finish() = 0;
   // Deleted rows of the inputs that are read to their end, counted as they were left out.
   virtual int64_t rows_dropped() const = 0;
@@ -89,6 +95,10 @@ struct ColumnCopyOptions {
   // Only these row groups of every input; last -1 means to the end.
   int first_group = 0;
   int last_group = -1;
+  // Where to begin: a row group of an input. Those before it are as if passed over; such a copy is
+  // not finished.
+  size_t start_input = 0;
+  int start_group = 0;
 };
 
 // `inputs` outlive the copy.

@@ -170,30 +170,6 @@ class KeyReader {
   std::vector<size_t> ends_;
 };
 
-// What rows of a target have in a column that its file lacks [Column Projection].
-Result<iceberg::Value> ValueWithout(const InputFile& file, std::span<const Field* const> path,
-                                    const LeafPlace& place) {
-  const Field& leaf = *path.back();
-  for (const auto& [id, value] : file.constants) {
-    if (id == leaf.id) return value;
-  }
-  const Field& lacking = *path[place.lacking];
-  if (lacking.unsupported_default) {
-    return Fail(Code::kUnsupported, "its default value is of a kind that is not understood",
-                "column " + lacking.name);
-  }
-  // A struct that is lacking altogether is null, and so is what it holds.
-  const bool struct_lacking = place.lacking + 1 < path.size();
-  if (struct_lacking || !leaf.initial_default || iceberg::IsNull(*leaf.initial_default)) {
-    return iceberg::Value();
-  }
-  if (place.below_optional) {
-    return Fail(Code::kUnsupported, "it has a default value and lies in a struct that may be null",
-                "column " + leaf.name);
-  }
-  return *leaf.initial_default;
-}
-
 // Delete files that compare the same columns and are in scope of the same targets. A target that
 // is newer than a delete file is unaffected either way.
 struct Scope {
@@ -333,18 +309,19 @@ class EqualityScan {
     auto keys = std::make_unique<KeyReader>(file, columns, batch_bytes_);
     for (const auto& path : columns.paths) {
       const Field& field = *path.back();
-      LITHIFY_TRY_ASSIGN(const LeafPlace place, FindLeaf(*file.footer, path, table_.name_mapping));
       std::unique_ptr<LeafCursor> cursor;
-      if (place.column >= 0) {
-        LITHIFY_TRY_ASSIGN(cursor, MakeLeafCursor(file, place.column, field.type));
-      } else if (target != nullptr) {
-        LITHIFY_TRY_ASSIGN(const iceberg::Value value, ValueWithout(*target, path, place));
-        LITHIFY_TRY_ASSIGN(cursor, MakeConstantCursor(file, field, value));
+      if (target != nullptr) {
+        LITHIFY_TRY_ASSIGN(cursor, MakeTableCursor(file, *target, path, table_.name_mapping));
       } else {
-        return Fail(Code::kCorrupt,
-                    "the equality delete file lacks the column with the field id " +
-                        std::to_string(field.id) + ", which it compares",
-                    "column " + field.name);
+        LITHIFY_TRY_ASSIGN(const LeafPlace place,
+                           FindLeaf(*file.footer, path, table_.name_mapping));
+        if (place.column < 0) {
+          return Fail(Code::kCorrupt,
+                      "the equality delete file lacks the column with the field id " +
+                          std::to_string(field.id) + ", which it compares",
+                      "column " + field.name);
+        }
+        LITHIFY_TRY_ASSIGN(cursor, MakeLeafCursor(file, place.column, field.type));
       }
       keys->Add(std::move(cursor), FormOf(field.type));
     }

@@ -236,8 +236,12 @@ void AddBounds(const parquet::ColumnDescriptor& column, const LeafReading& readi
   if (lower && upper && CompareValues(*lower, *upper) > 0) lower = upper = std::nullopt;
   tally.lower_known = tally.lower_known && lower;
   tally.upper_known = tally.upper_known && upper;
-  if (lower && (!tally.lower || CompareValues(*lower, *tally.lower) < 0)) tally.lower = lower;
-  if (upper && (!tally.upper || CompareValues(*upper, *tally.upper) > 0)) tally.upper = upper;
+  if (lower && (!tally.lower || CompareValues(*lower, *tally.lower) < 0)) {
+    tally.lower = std::move(lower);
+  }
+  if (upper && (!tally.upper || CompareValues(*upper, *tally.upper) > 0)) {
+    tally.upper = std::move(upper);
+  }
 }
 
 void AddChunk(const parquet::ColumnChunkMetaData& chunk, const parquet::ColumnDescriptor& column,

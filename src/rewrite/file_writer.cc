@@ -58,22 +58,53 @@ std::unique_ptr<FileWriter::Column> FileWriter::MakeColumn(bool in_memory, PageT
   return column;
 }
 
+std::unique_ptr<FileWriter::Column> FileWriter::MakeRawColumn(bool in_memory) {
+  const auto ordinal = static_cast<int>(columns_.size());
+  RawColumn::Targets to;
+  to.sink = sink_;
+  to.metadata = row_group_->NextColumnChunk();
+  const auto path = to.metadata->descr()->path();
+  if (page_index_ != nullptr && properties_->page_index_enabled(path)) {
+    to.offset_index = page_index_->GetOffsetIndexBuilder(ordinal);
+    if (properties_->statistics_enabled(path)) {
+      to.column_index = page_index_->GetColumnIndexBuilder(ordinal);
+    }
+  }
+  to.bloom_filter = bloom_filters_->CreateBloomFilter(ordinal);
+  auto column = std::make_unique<Column>();
+  column->raw =
+      std::make_unique<RawColumn>(std::move(to), in_memory ? properties_->memory_pool() : nullptr);
+  return column;
+}
+
 parquet::ColumnWriter* FileWriter::NextColumn(PageThreads* threads) {
   columns_.push_back(MakeColumn(false, threads));
   return columns_.back()->writer.get();
 }
 
-std::vector<parquet::ColumnWriter*> FileWriter::AllColumns() {
-  std::vector<parquet::ColumnWriter*> writers;
-  for (int i = 0; i < schema_.num_columns(); ++i) {
-    columns_.push_back(MakeColumn(true, nullptr));
-    writers.push_back(columns_.back()->writer.get());
+RawColumn* FileWriter::NextRawColumn() {
+  columns_.push_back(MakeRawColumn(false));
+  return columns_.back()->raw.get();
+}
+
+std::vector<FileWriter::Target> FileWriter::AllColumns(const std::vector<Making>& making) {
+  std::vector<Target> all;
+  for (const Making made : making) {
+    columns_.push_back(made == Making::kEncoded ? MakeColumn(true, nullptr)
+                                                : MakeRawColumn(made == Making::kPagesInMemory));
+    all.push_back(Target{columns_.back()->writer.get(), columns_.back()->raw.get()});
   }
-  return writers;
+  return all;
 }
 
 void FileWriter::CloseColumn(size_t column) {
   Column& closing = *columns_[column];
+  if (closing.raw) {
+    row_group_bytes_ += closing.raw->Close();
+    closing.rows = closing.raw->rows();
+    closing.raw.reset();
+    return;
+  }
   row_group_bytes_ += closing.writer->Close();
   row_group_bytes_ += closing.aside_bytes;
   closing.rows = closing.writer->rows_written();

@@ -1,6 +1,7 @@
 // Writes one Parquet file row group by row group, like parquet::ParquetFileWriter and with the same
 // bytes, but lets other threads compress the pages of a column that is streamed, and gives up the
-// memory of columns that are encoded in memory as soon as it can.
+// memory of columns that are encoded in memory as soon as it can. A column may also be made of
+// pages that are there already (RawColumn).
 #ifndef LITHIFY_REWRITE_FILE_WRITER_H_
 #define LITHIFY_REWRITE_FILE_WRITER_H_
 
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "rewrite/page_threads.h"
+#include "rewrite/raw_column.h"
 
 namespace lithify::rewrite {
 
@@ -28,12 +30,22 @@ class FileWriter {
              const std::shared_ptr<parquet::schema::GroupNode>& schema,
              std::shared_ptr<parquet::WriterProperties> properties);
 
+  const parquet::SchemaDescriptor& schema() const { return schema_; }
+
   void StartRowGroup();
   // The row group's next column, written to the file as it grows; close it before the next one.
   // With `threads`, they compress its pages where that cannot change the bytes.
   parquet::ColumnWriter* NextColumn(PageThreads* threads);
-  // Instead: all columns of the row group, encoded in memory; each may belong to another thread.
-  std::vector<parquet::ColumnWriter*> AllColumns();
+  // Likewise, as pages.
+  RawColumn* NextRawColumn();
+  // Instead: all columns of the row group. Those made in memory may each belong to another thread;
+  // a column of pages may also be written when it is its turn to be closed.
+  enum class Making { kEncoded, kPagesInMemory, kPagesInTurn };
+  struct Target {
+    parquet::ColumnWriter* writer = nullptr;  // One of the two is not null.
+    RawColumn* raw = nullptr;
+  };
+  std::vector<Target> AllColumns(const std::vector<Making>& making);
   // Columns are closed in schema order: that writes what they hold to the file.
   void CloseColumn(size_t column);
   // Each column is closed and has `rows` rows.
@@ -46,10 +58,12 @@ class FileWriter {
  private:
   struct Column {
     std::shared_ptr<parquet::ColumnWriter> writer;
+    std::unique_ptr<RawColumn> raw;
     int64_t aside_bytes = 0;  // Uncompressed, of pages that other threads compressed.
     int64_t rows = -1;        // Known once closed.
   };
   std::unique_ptr<Column> MakeColumn(bool in_memory, PageThreads* threads);
+  std::unique_ptr<Column> MakeRawColumn(bool in_memory);
 
   const std::shared_ptr<arrow::io::OutputStream> sink_;
   const std::shared_ptr<parquet::WriterProperties> properties_;

@@ -27,7 +27,7 @@ struct OutputMark {
   std::string job_id;
   std::string partition;                // Key prefix of the partition it was made for.
   std::vector<std::string> inputs;      // Bare names of the group's inputs.
-  std::optional<ContentDigest> digest;  // Of this file's rows.
+  std::optional<ContentDigest> digest;  // Of this file's rows, if all of it was read.
 };
 
 // What one footer tells.
@@ -67,6 +67,11 @@ struct OutputShape {
   std::vector<std::string> bloom_columns;  // Besides those that an input has a filter on (P19).
   // Refuse outputs larger than inputs times this (P29). 0: no bound.
   double growth_max = 1.25;
+  bool splice = true;  // Move pages as they are where that is right.
+  // Pages are moved if they have so many bytes, unpacked, or so many values, on average per column
+  // of a row group: many small inputs must not leave thousands of tiny pages.
+  int64_t splice_page_bytes_min = 8 * 1024;
+  int64_t splice_page_values_min = 4096;
 };
 
 struct InputFile {
@@ -137,7 +142,7 @@ struct OutputFile {
   int64_t size = 0;  // Bytes.
   int64_t rows = 0;
   int64_t row_groups = 0;
-  ContentDigest digest;
+  ContentDigest digest;                // As GroupReport::digest_in.
   ColumnMetrics metrics;               // Empty without a TableTarget.
   std::vector<int64_t> split_offsets;  // Of the row groups; likewise.
 };
@@ -150,8 +155,12 @@ struct GroupReport {
   int64_t rows_out = 0;      // Counted while writing.
   int64_t bytes_in = 0;
   int64_t bytes_out = 0;
+  // Of every row and column; of the number of rows only where digest_complete is false: where
+  // nothing was to be verified, or columns were moved without a look at their values.
   ContentDigest digest_in;
-  std::map<std::string, int64_t> tiers;  // Column chunks by tier: {"recode": 96}.
+  bool digest_complete = true;
+  std::map<std::string, int64_t> tiers;    // Column chunks by tier: {"recode": 96, "splice": 32}.
+  std::map<std::string, int64_t> splices;  // Those spliced, by way: copied, united, unfolded.
   std::vector<std::string> notes;  // Decisions worth telling: dropped metadata keys, widened types.
 };
 

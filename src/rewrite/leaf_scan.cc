@@ -335,6 +335,34 @@ bool SetConstant(ConstantCursor& cursor, const Type& type, const iceberg::Value&
   return integer != nullptr && whole && type.kind != TypeKind::kBoolean;
 }
 
+const iceberg::Value* ConstantOf(const InputFile& file, int field_id) {
+  const auto found =
+      std::ranges::find(file.constants, field_id, &std::pair<int, iceberg::Value>::first);
+  return found == file.constants.end() ? nullptr : &found->second;
+}
+
+// What rows have in a column that their file lacks.
+Result<iceberg::Value> ValueWithout(const InputFile& file, std::span<const Field* const> path,
+                                    const LeafPlace& place) {
+  const Field& leaf = *path.back();
+  if (const iceberg::Value* constant = ConstantOf(file, leaf.id)) return *constant;
+  const Field& lacking = *path[place.lacking];
+  if (lacking.unsupported_default) {
+    return Fail(Code::kUnsupported, "its default value is of a kind that is not understood",
+                "column " + lacking.name);
+  }
+  // A struct that is lacking altogether is null, and so is what it holds.
+  const bool struct_lacking = place.lacking + 1 < path.size();
+  if (struct_lacking || !leaf.initial_default || iceberg::IsNull(*leaf.initial_default)) {
+    return iceberg::Value();
+  }
+  if (place.below_optional) {
+    return Fail(Code::kUnsupported, "it has a default value and lies in a struct that may be null",
+                "column " + leaf.name);
+  }
+  return *leaf.initial_default;
+}
+
 }  // namespace
 
 void LeafCursor::Allocate(LeafForm form) {
@@ -418,6 +446,7 @@ Result<LeafPlace> FindLeaf(const parquet::FileMetaData& footer, std::span<const 
                 where, "set the table property schema.name-mapping.default");
   }
   LeafPlace place;
+  place.by_mapping = !by_id;
   const std::vector<NameMapping>* names = &mapping;
   for (size_t depth = 0; depth < path.size(); ++depth) {
     const NameMapping* named =
@@ -469,6 +498,18 @@ Result<std::unique_ptr<LeafCursor>> MakeConstantCursor(const ScanFile& file, con
                 "column " + field.name);
   }
   return std::unique_ptr<LeafCursor>(std::move(cursor));
+}
+
+Result<std::unique_ptr<LeafCursor>> MakeTableCursor(const ScanFile& file, const InputFile& input,
+                                                    std::span<const Field* const> path,
+                                                    const std::vector<NameMapping>& mapping) {
+  const Field& field = *path.back();
+  LITHIFY_TRY_ASSIGN(const LeafPlace place, FindLeaf(*file.footer, path, mapping));
+  // A partition's value goes before a column that is known by its name only.
+  const bool hidden = place.by_mapping && ConstantOf(input, field.id) != nullptr;
+  if (place.column >= 0 && !hidden) return MakeLeafCursor(file, place.column, field.type);
+  LITHIFY_TRY_ASSIGN(const iceberg::Value value, ValueWithout(input, path, place));
+  return MakeConstantCursor(file, field, value);
 }
 
 }  // namespace lithify::rewrite

@@ -21,6 +21,7 @@
 #include "base/iceberg.h"
 #include "base/result.h"
 #include "rewrite/arrow_io.h"
+#include "rewrite/group_runner.h"
 #include "rewrite/leaf_value.h"
 
 namespace lithify::rewrite {
@@ -45,6 +46,7 @@ struct LeafPlace {
   int column = -1;     // Parquet column; -1: the file lacks it.
   size_t lacking = 0;  // Then the depth of the first field on its path that the file lacks,
   bool below_optional = false;  // and whether a struct above that may be null.
+  bool by_mapping = false;      // The file has no field ids.
 };
 // By field ids; by `mapping` in a file that has none.
 Result<LeafPlace> FindLeaf(const parquet::FileMetaData& footer,
@@ -95,6 +97,11 @@ Result<std::unique_ptr<LeafCursor>> MakeLeafCursor(const ScanFile& file, int col
 Result<std::unique_ptr<LeafCursor>> MakeConstantCursor(const ScanFile& file,
                                                        const iceberg::Field& field,
                                                        const iceberg::Value& value);
+// What rows of the data file `input` have in a column of the table: those of the file, or what
+// stands in for them [Column Projection].
+Result<std::unique_ptr<LeafCursor>> MakeTableCursor(
+    const ScanFile& file, const InputFile& input, std::span<const iceberg::Field* const> path,
+    const std::vector<iceberg::NameMapping>& mapping);
 
 }  // namespace lithify::rewrite
 

@@ -47,6 +47,7 @@ Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>&
       if (!reason.empty()) return Fail(Code::kUnsupported, reason);
       LITHIFY_TRY(CheckClaims(input, *source));
       LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
+      source->file = file;
       source->reader = parquet::ParquetFileReader::Open(
           file, MakeReaderProperties(*source->footer, pool.hard()), source->footer);
       return {};

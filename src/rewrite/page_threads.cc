@@ -43,25 +43,25 @@ class Buffers {
 };
 
 std::shared_ptr<parquet::Page> WithBuffer(const parquet::Page& page,
-                                          std::shared_ptr<arrow::Buffer> buffer) {
+                                          const std::shared_ptr<arrow::Buffer>& buffer) {
   using parquet::PageType;
   switch (page.type()) {
     case PageType::DICTIONARY_PAGE: {
       const auto& in = static_cast<const parquet::DictionaryPage&>(page);
-      return std::make_shared<parquet::DictionaryPage>(std::move(buffer), in.num_values(),
-                                                       in.encoding(), in.is_sorted());
+      return std::make_shared<parquet::DictionaryPage>(buffer, in.num_values(), in.encoding(),
+                                                       in.is_sorted());
     }
     case PageType::DATA_PAGE: {
       const auto& in = static_cast<const parquet::DataPageV1&>(page);
       return std::make_shared<parquet::DataPageV1>(
-          std::move(buffer), in.num_values(), in.encoding(), in.definition_level_encoding(),
+          buffer, in.num_values(), in.encoding(), in.definition_level_encoding(),
           in.repetition_level_encoding(), in.uncompressed_size(), in.statistics(),
           in.first_row_index(), in.size_statistics());
     }
     case PageType::DATA_PAGE_V2: {
       const auto& in = static_cast<const parquet::DataPageV2&>(page);
       return std::make_shared<parquet::DataPageV2>(
-          std::move(buffer), in.num_values(), in.num_nulls(), in.num_rows(), in.encoding(),
+          buffer, in.num_values(), in.num_nulls(), in.num_rows(), in.encoding(),
           in.definition_levels_byte_length(), in.repetition_levels_byte_length(),
           in.uncompressed_size(), in.is_compressed(), in.statistics(), in.first_row_index(),
           in.size_statistics());

@@ -24,14 +24,34 @@ int64_t PoolBytes(int64_t memory_bytes) {
   return std::max(memory_bytes / 2, memory_bytes * 7 / 10 - 16 * kMiB);
 }
 
-// Row groups that the sampled verification reads again: about one in eight, at least one per
-// output. Which ones follows from the content, so that a writer's fault cannot avoid them.
+// What is read again of one output: per row group which columns, and what they should give.
+struct Expected {
+  std::vector<bool> columns;
+  ContentDigest digest;
+  bool whole_rows = false;  // Whether the digest has one of whole rows.
+};
+
+// Another number for other rows, so that what is chosen by it follows from the content, and a
+// writer's fault cannot avoid it.
+uint64_t Fold(const ContentDigest& digest) {
+  uint64_t folded = digest.row.lo;
+  for (const auto& [path, column] : digest.columns) folded = HashMix(folded ^ column.lo);
+  return folded;
+}
+
+// Row groups whose decoded columns the sampled verification reads again: about one in eight, at
+// least one per output.
 std::vector<bool> Sample(const std::vector<const RowGroupDigest*>& groups) {
   std::vector<bool> sample(groups.size(), false);
+  std::vector<size_t> decoded;
   for (size_t i = 0; i < groups.size(); ++i) {
-    sample[i] = HashMix(groups[i]->digest.row.lo) % 8 == 0;
+    if (groups[i]->digest.columns.empty()) continue;
+    sample[i] = Fold(groups[i]->digest) % 8 == 0;
+    decoded.push_back(i);
   }
-  if (!groups.empty()) sample[HashMix(groups[0]->digest.row.hi) % groups.size()] = true;
+  if (!decoded.empty()) {
+    sample[decoded[HashMix(Fold(groups[decoded[0]]->digest)) % decoded.size()]] = true;
+  }
   return sample;
 }
 
@@ -81,9 +101,9 @@ class ParquetRunner final : public GroupRunner {
     LITHIFY_TRY_ASSIGN(const auto mark,
                        GuardParquet(key, [&] { return DecodeMark(*file.inputs.front()->footer); }));
     if (mark) report.recorded = mark->digest;
-    LITHIFY_TRY_ASSIGN(
-        const auto digests,
-        DigestRowGroups(file, rows, [](int) { return true; }, memory_bytes_ / 4, 1, pool, cancel));
+    LITHIFY_TRY_ASSIGN(const auto digests, DigestRowGroups(
+                                               file, rows, [](int) { return std::vector<bool>(); },
+                                               memory_bytes_ / 4, 1, pool, cancel));
     for (const ContentDigest& digest : digests) report.digest.Add(digest);
     report.rows = report.digest.rows;
     if (report.recorded) {
@@ -172,27 +192,20 @@ class ParquetRunner final : public GroupRunner {
                     key, "the output is kept as evidence and is not published");
       }
       if (request.verify == Verify::kCounts) continue;
-      std::vector<const RowGroupDigest*> expected;
-      for (const RowGroupDigest& group : recoded.row_groups) {
-        if (group.output == static_cast<int>(i)) expected.push_back(&group);
-      }
-      const auto groups = static_cast<int>(expected.size());
-      if (file.inputs.front()->footer->num_row_groups() != groups) {
+      if (!std::cmp_equal(file.inputs.front()->footer->num_row_groups(), output.row_groups)) {
         return Fail(Code::kCorrupt, "the output has another number of row groups than written",
                     key);
       }
-      const std::vector<bool> sample = Sample(expected);
-      const auto wanted = [&](int g) {
-        return request.verify == Verify::kFull || sample[static_cast<size_t>(g)];
-      };
-      LITHIFY_TRY_ASSIGN(
-          const auto digests,
-          DigestRowGroups(file, request.table ? RowRule{} : request.rows, wanted,
-                          std::numeric_limits<int64_t>::max(), request.threads, pool, cancel));
-      for (int g = 0; g < groups; ++g) {
-        const ContentDigest& read = digests[static_cast<size_t>(g)];
-        if (read.rows < 0) continue;
-        const std::string difference = expected[static_cast<size_t>(g)]->digest.Difference(read);
+      const auto expected = Expect(request, recoded, i, file);
+      LITHIFY_TRY_ASSIGN(auto digests,
+                         DigestRowGroups(
+                             file, request.table ? RowRule{} : request.rows,
+                             [&](int g) { return expected[static_cast<size_t>(g)].columns; },
+                             std::numeric_limits<int64_t>::max(), request.threads, pool, cancel));
+      for (size_t g = 0; g < expected.size(); ++g) {
+        if (digests[g].rows < 0) continue;
+        if (!expected[g].whole_rows) digests[g].row = {};
+        const std::string difference = expected[g].digest.Difference(digests[g]);
         if (!difference.empty()) {
           return Fail(Code::kCorrupt, "the output does not read back as written: " + difference,
                       key, "the output is kept as evidence and is not published");
@@ -200,6 +213,36 @@ class ParquetRunner final : public GroupRunner {
       }
     }
     return {};
+  }
+
+  // One per row group of output number `output`.
+  static std::vector<Expected> Expect(const GroupRequest& request, const RecodeResult& recoded,
+                                      size_t output, const OpenedGroup& file) {
+    std::vector<const RowGroupDigest*> groups;
+    for (const RowGroupDigest& group : recoded.row_groups) {
+      if (std::cmp_equal(group.output, output)) groups.push_back(&group);
+    }
+    const std::vector<bool> sample = Sample(groups);
+    std::vector<Expected> expected;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      const RowGroupDigest& group = *groups[g];
+      Expected& expect = expected.emplace_back();
+      expect.columns.resize(file.leaves.size(), false);
+      expect.digest.rows = group.digest.rows;
+      if (request.verify != Verify::kFull && !sample[g]) continue;
+      expect.digest = group.digest;
+      expect.whole_rows = group.complete;
+      for (size_t leaf = 0; leaf < expect.columns.size(); ++leaf) {
+        expect.columns[leaf] = group.digest.columns.contains(file.leaves[leaf].path);
+      }
+    }
+    for (const ChunkDigest& chunk : recoded.samples) {
+      if (!std::cmp_equal(chunk.output, output)) continue;
+      Expected& expect = expected[static_cast<size_t>(chunk.row_group)];
+      expect.columns[chunk.leaf] = true;
+      expect.digest.columns[file.leaves[chunk.leaf].path].Add(chunk.digest);
+    }
+    return expected;
   }
 
   storage::Store& store_;

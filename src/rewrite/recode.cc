@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -12,104 +13,45 @@
 #include <utility>
 
 #include "base/text.h"
+#include "rewrite/column_splice.h"
 #include "rewrite/file_metrics.h"
 #include "rewrite/file_writer.h"
 #include "rewrite/footer.h"
 #include "rewrite/metadata_merge.h"
 #include "rewrite/page_threads.h"
 #include "rewrite/row_check.h"
+#include "rewrite/row_group_plan.h"
+#include "rewrite/row_hash.h"
 #include "rewrite/writer_properties.h"
 
 namespace lithify::rewrite {
 namespace {
 
-// One row group to write.
-struct RowGroupPlan {
-  int64_t rows = 0;            // That survive.
-  int64_t bytes = 0;           // Uncompressed.
-  int64_t input_bytes = 0;     // As they lie in the inputs, of the rows that survive.
-  int64_t progress_bytes = 0;  // Likewise, of all rows.
+// A column chunk whose values were not read, for the choice of those that are read after all.
+struct SplicedChunk {
+  int row_group = 0;
+  size_t leaf = 0;
+  GroupPlace start;  // Where its rows come from, and how many.
+  int64_t rows = 0;
+  uint64_t fingerprint = 0;  // Of its bytes.
 };
 
-// About how many of the bytes are those of `rows` out of `rows_in`.
-int64_t Share(int64_t bytes, int64_t rows, int64_t rows_in) {
-  bytes = std::max<int64_t>(0, bytes);
-  if (rows == rows_in) return bytes;
-  return static_cast<int64_t>(static_cast<double>(bytes) * static_cast<double>(rows) /
-                              static_cast<double>(rows_in));
-}
-
-int64_t DeletedRows(const InputSource& in, int64_t first, int64_t rows) {
-  if (in.deleted == nullptr) return 0;
-  return in.deleted->CountBelow(first + rows) - in.deleted->CountBelow(first);
-}
-
-// Row groups in rows that survive: whole input row groups together up to the bounds, larger ones
-// cut. With `filled`, input row groups are also cut to fill each up to the bounds: where several
-// files are made, they can end only between row groups, and must come out equal.
-Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group, int64_t bytes_max,
-                                                int64_t rows_max, bool filled) {
-  constexpr int64_t kRowGroupsMax = 100'000;
-  std::vector<RowGroupPlan> plan;
-  RowGroupPlan open;
-  const auto close = [&] {
-    if (open.rows > 0) plan.push_back(std::exchange(open, {}));
-  };
-  for (const auto& in : group.inputs) {
-    int64_t first_row = 0;
-    for (int g = 0; g < in->footer->num_row_groups(); ++g) {
-      const auto chunk = in->footer->RowGroup(g);
-      const int64_t rows_in = chunk->num_rows();
-      int64_t rows = rows_in - DeletedRows(*in, first_row, rows_in);
-      first_row += rows_in;
-      int64_t bytes = Share(chunk->total_byte_size(), rows, rows_in);
-      int64_t input_bytes = Share(chunk->total_compressed_size(), rows, rows_in);
-      int64_t progress = std::max<int64_t>(0, chunk->total_compressed_size());
-      if (rows == 0) {
-        open.progress_bytes += progress;
-        continue;
-      }
-      if (filled && open.rows > 0) {
-        // As many of the rows as there is room for go to the open row group.
-        const int64_t room =
-            std::min({rows - 1, rows_max - open.rows, Share(rows, bytes_max - open.bytes, bytes)});
-        if (room > 0 && (open.rows + rows > rows_max || open.bytes + bytes > bytes_max)) {
-          const RowGroupPlan part{room, Share(bytes, room, rows), Share(input_bytes, room, rows),
-                                  Share(progress, room, rows)};
-          open.rows += part.rows;
-          open.bytes += part.bytes;
-          open.input_bytes += part.input_bytes;
-          open.progress_bytes += part.progress_bytes;
-          rows -= part.rows;
-          bytes -= part.bytes;
-          input_bytes -= part.input_bytes;
-          progress -= part.progress_bytes;
-        }
-      }
-      if (open.rows + rows > rows_max || open.bytes + bytes > bytes_max) close();
-      if (rows <= rows_max && bytes <= bytes_max) {
-        open.rows += rows;
-        open.bytes += bytes;
-        open.input_bytes += input_bytes;
-        open.progress_bytes += progress;
-        continue;
-      }
-      const int64_t pieces =
-          std::min(rows, std::max((rows - 1) / rows_max, (bytes - 1) / bytes_max) + 1);
-      if (pieces > kRowGroupsMax - std::ssize(plan)) {
-        return Fail(Code::kLimit, "more than 100,000 row groups would be written", in->key,
-                    "the file claims " + std::to_string(rows_in) + " rows; check it");
-      }
-      for (int64_t i = 0; i < pieces; ++i) {
-        const int64_t piece = rows / pieces + (i < rows % pieces ? 1 : 0);
-        plan.push_back(
-            RowGroupPlan{piece, bytes / pieces, input_bytes / pieces, progress / pieces});
-      }
-    }
-  }
-  close();
-  return plan;
-}
+// The columns of one row group on their way.
+struct RowGroupWork {
+  RowGroupWork(const RowGroupPlan& row_group, size_t columns, size_t time_columns, bool hashed)
+      : plan(row_group),
+        shared(row_group.rows, time_columns, hashed),
+        splices(columns),
+        decoded(columns, true),
+        fingerprints(columns),
+        digests(columns) {}
+  const RowGroupPlan& plan;
+  RowGroupRows shared;
+  std::vector<std::unique_ptr<ColumnSplice>> splices;  // Null: recoded.
+  std::vector<char> decoded;                           // Whether its values are read.
+  std::vector<uint64_t> fingerprints;
+  std::vector<Digest128> digests;
+};
 
 // One output file being written.
 class Output {
@@ -125,16 +67,22 @@ class Output {
 
   FileWriter& file() { return *file_; }
   int64_t position() const { return writer_->size(); }
-  ContentDigest& digest() { return digest_; }
-  void AddRowGroup(int64_t rows) {
-    rows_ += rows;
+  // `complete`: the digest is of every column.
+  void AddRowGroup(const ContentDigest& digest, bool complete) {
+    digest_.Add(digest);
+    complete_ = complete_ && complete;
     ++row_groups_;
   }
   int row_groups() const { return row_groups_; }
+  std::vector<SplicedChunk>& spliced() { return spliced_; }
 
   // Writes the footer, with the mark. The rest is for tables.
-  Status Close(OutputMark mark, bool digested, const TableTarget* table) {
-    if (digested) mark.digest = digest_;
+  Status Close(OutputMark mark, const TableTarget* table) {
+    if (complete_) {
+      mark.digest = digest_;
+    } else {
+      digest_ = ContentDigest{digest_.rows, {}, {}};
+    }
     auto pairs = std::make_shared<arrow::KeyValueMetadata>();
     for (const auto& [key, value] : EncodeMark(mark)) pairs->Append(key, value);
     const auto footer = file_->Close(pairs_->Merge(*pairs));
@@ -150,7 +98,7 @@ class Output {
     return {};
   }
   OutputFile Describe() const {
-    return OutputFile{name_,   writer_->size(), rows_,         row_groups_,
+    return OutputFile{name_,   writer_->size(), digest_.rows,  row_groups_,
                       digest_, metrics_,        split_offsets_};
   }
   std::unique_ptr<storage::Writer> TakeWriter() { return std::move(writer_); }
@@ -164,7 +112,8 @@ class Output {
   ContentDigest digest_;
   ColumnMetrics metrics_;
   std::vector<int64_t> split_offsets_;
-  int64_t rows_ = 0;
+  std::vector<SplicedChunk> spliced_;
+  bool complete_ = true;
   int row_groups_ = 0;
 };
 
@@ -175,6 +124,7 @@ class Recoder {
       : store_(store), group_(group), request_(request), pool_(pool), cancel_(cancel) {}
 
   Result<RecodeResult> Run() {
+    hold_bytes_ = request_.memory_bytes > 0 ? request_.memory_bytes / 8 : 64 * kMiB;
     // Rows of a table are where its metadata says, whatever their path.
     static const RowRule kNoRule;
     LITHIFY_TRY_ASSIGN(checker_, RowChecker::Make(request_.table ? kNoRule : request_.rows,
@@ -346,7 +296,7 @@ class Recoder {
         bytes += std::max<int64_t>(0, in->footer->RowGroup(g)->total_byte_size());
       }
       const int64_t rows = in->footer->num_rows();
-      total += Share(bytes, rows - DeletedRows(*in, 0, rows), rows);
+      total += ShareOf(bytes, rows - DeletedRows(*in, 0, rows), rows);
     }
     const int64_t pieces = outputs > 1 && request_.table ? int64_t{4} * outputs : outputs;
     return std::min(request_.shape.row_group_bytes, std::max<int64_t>(1, total / pieces));
@@ -368,47 +318,169 @@ class Recoder {
         mark.inputs.push_back(in.key.substr(request_.partition.size()));
       }
     }
-    LITHIFY_TRY(output.Close(std::move(mark), digested(), request_.table.get()));
+    if (digested()) LITHIFY_TRY(SampleSpliced(output));
+    LITHIFY_TRY(output.Close(std::move(mark), request_.table.get()));
     result_.report.outputs.push_back(output.Describe());
     result_.writers.push_back(output.TakeWriter());
     return {};
   }
 
   Status WriteRowGroup(Output& output, const RowGroupPlan& plan, int64_t first_row) {
-    RowGroupRows shared(plan.rows, checker_->time_columns(), digested());
-    std::vector<Digest128> digests(columns_.size());
+    RowGroupWork work(plan, columns_.size(), checker_->time_columns(), digested());
     const int64_t before = output.position();
     const int threads = Threads();
     FileWriter& file = output.file();
     file.StartRowGroup();
-    if (threads <= 1) {
-      for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
-        auto* column = file.NextColumn(page_threads_.get());
-        LITHIFY_TRY(CopyColumn(leaf, column, plan.rows, shared, digests));
-        file.CloseColumn(leaf);
-        ReportProgress(plan.progress_bytes, static_cast<int64_t>(leaf) + 1);
-      }
+    if (threads > 1) LITHIFY_TRY(Survey(work, file.schema(), threads));
+    if (threads <= 1 || OnlyMoves(work)) {
+      LITHIFY_TRY(StreamColumns(file, work, threads <= 1));
     } else {
-      LITHIFY_TRY(CopyColumns(file, plan, threads, shared, digests));
+      LITHIFY_TRY(CopyColumns(file, work, threads));
     }
     file.EndRowGroup(plan.rows);
     LITHIFY_CHECK(output.position() >= before, "a file that shrinks while written");
-    LITHIFY_TRY(checker_->CheckTimes(shared.times(),
+    LITHIFY_TRY(checker_->CheckTimes(work.shared.times(),
                                      [&](int64_t row) { return PlaceOf(first_row + row); }));
-    output.AddRowGroup(plan.rows);
+    rows_in_ += plan.rows;
+    AddDigests(output, work);
+    return {};
+  }
+
+  // What was read of a row group, and what was not.
+  void AddDigests(Output& output, const RowGroupWork& work) {
+    bool complete = digested();
     ContentDigest digest;
-    digest.rows = plan.rows;
-    if (digested()) {
-      digest.row = shared.RowDigest();
-      for (size_t leaf = 0; leaf < digests.size(); ++leaf) {
-        digest.columns[group_.leaves[leaf].path].Add(digests[leaf]);
+    digest.rows = work.plan.rows;
+    for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
+      Count(work, leaf);
+      if (digested() && work.decoded[leaf]) {
+        digest.columns[group_.leaves[leaf].path].Add(work.digests[leaf]);
+        continue;
+      }
+      complete = false;
+      if (!work.decoded[leaf]) {
+        output.spliced().push_back(SplicedChunk{output.row_groups(), leaf, work.plan.places.front(),
+                                                work.plan.rows, work.fingerprints[leaf]});
       }
     }
-    output.digest().Add(digest);
+    if (complete) digest.row = work.shared.RowDigest();
+    output.AddRowGroup(digest, complete);
     result_.report.digest_in.Add(digest);
+    result_.report.digest_complete = result_.report.digest_complete && complete;
+    if (!digested()) return;
     result_.row_groups.push_back(RowGroupDigest{static_cast<int>(result_.report.outputs.size()),
-                                                output.row_groups() - 1, std::move(digest)});
+                                                output.row_groups() - 1, std::move(digest),
+                                                complete});
+  }
+
+  void Count(const RowGroupWork& work, size_t leaf) {
+    if (work.splices[leaf] == nullptr) return;
+    const SpliceCounts& counts = work.splices[leaf]->counts();
+    spliced_.copied += counts.copied;
+    spliced_.united += counts.united;
+    spliced_.unfolded += counts.unfolded;
+  }
+
+  // ---------------------------------------------------------------------------------- splicing
+
+  ColumnSpliceOptions SpliceOptions(size_t leaf, const parquet::ColumnDescriptor* column) {
+    ColumnSpliceOptions options;
+    options.leaf = static_cast<int>(leaf);
+    options.output = group_.leaves[leaf];
+    options.column = column;
+    options.codec = properties_->compression(column->path());
+    const auto codec_options = properties_->codec_options(column->path());
+    if (codec_options != nullptr) options.codec_level = codec_options->compression_level;
+    options.statistics_bytes_max = properties_->max_statistics_size(column->path());
+    options.bloom_filter = properties_->bloom_filter_options(column->path()).has_value();
+    options.plain_only = std::ranges::find(request_.shape.plain_columns, options.output.path) !=
+                         request_.shape.plain_columns.end();
+    options.page_bytes_min = request_.shape.splice_page_bytes_min;
+    options.page_values_min = request_.shape.splice_page_values_min;
+    constexpr int64_t kPageBytesMax = 64 * kMiB;
+    options.page_bytes_max =
+        request_.memory_bytes > 0
+            ? std::clamp<int64_t>(request_.memory_bytes / 16, kMiB, kPageBytesMax)
+            : kPageBytesMax;
+    options.pool = &pool_;
+    options.hold_bytes = &hold_bytes_;
+    return options;
+  }
+
+  // Looks whether the column of this row group can be made of its inputs' pages.
+  Status SurveyColumn(RowGroupWork& work, const parquet::SchemaDescriptor& schema, size_t leaf) {
+    if (!request_.shape.splice || !work.plan.whole) return {};
+    const ColumnSpliceOptions options = SpliceOptions(leaf, schema.Column(static_cast<int>(leaf)));
+    if (!MayBeSpliced(group_.inputs, work.plan.places, options)) return {};
+    LITHIFY_TRY_ASSIGN(work.splices[leaf],
+                       rewrite::SurveyColumn(group_.inputs, work.plan.places, options));
+    // Rows are held against their path value by value, and against the output where all are.
+    work.decoded[leaf] = work.splices[leaf] == nullptr || request_.verify == Verify::kFull ||
+                         checker_->For(static_cast<int>(leaf)) != nullptr;
     return {};
+  }
+
+  Status Survey(RowGroupWork& work, const parquet::SchemaDescriptor& schema, int threads) {
+    return ForEachColumn(threads, [&](size_t leaf) { return SurveyColumn(work, schema, leaf); });
+  }
+
+  // Whether writing the row group is no work for the processor.
+  static bool OnlyMoves(const RowGroupWork& work) {
+    for (size_t leaf = 0; leaf < work.splices.size(); ++leaf) {
+      if (work.decoded[leaf] || !work.splices[leaf]->moves_only()) return false;
+    }
+    return true;
+  }
+
+  Status SpliceColumn(RowGroupWork& work, size_t leaf, RawColumn& raw) {
+    ColumnSplice& splice = *work.splices[leaf];
+    auto written =
+        GuardParquet("column " + group_.leaves[leaf].path, [&] { return splice.Write(raw); });
+    if (!written) return Fail(std::move(written.error()).In(splice.current_input()));
+    work.fingerprints[leaf] = raw.fingerprint();
+    if (work.decoded[leaf]) return CopyColumn(work, leaf, nullptr);
+    return columns_[leaf]->PassOver(work.plan.rows);
+  }
+
+  // Reads, of the inputs, the values of some column chunks that were spliced, to be compared with
+  // the output's: about one in sixteen, at least one per output. Which ones follows from what was
+  // written, so that a fault cannot keep to the others.
+  Status SampleSpliced(Output& output) {
+    constexpr uint64_t kOneIn = 16;
+    const std::vector<SplicedChunk>& chunks = output.spliced();
+    if (chunks.empty()) return {};
+    const size_t always = HashMix(chunks.front().fingerprint) % chunks.size();
+    std::vector<const SplicedChunk*> chosen;
+    for (size_t i = 0; i < chunks.size(); ++i) {
+      if (i == always || HashMix(chunks[i].fingerprint) % kOneIn == 0) chosen.push_back(&chunks[i]);
+    }
+    std::vector<Digest128> digests(chosen.size());
+    const auto read = [&](size_t i) -> Status {
+      LITHIFY_TRY(cancel_.Check());
+      LITHIFY_TRY_ASSIGN(digests[i], DigestInputs(*chosen[i]));
+      return {};
+    };
+    LITHIFY_TRY(ForEach(chosen.size(), Threads(), read));
+    for (size_t i = 0; i < chosen.size(); ++i) {
+      result_.samples.push_back(ChunkDigest{static_cast<int>(result_.report.outputs.size()),
+                                            chosen[i]->row_group, chosen[i]->leaf, digests[i]});
+    }
+    return {};
+  }
+
+  Result<Digest128> DigestInputs(const SplicedChunk& chunk) {
+    ColumnCopyOptions options;
+    options.leaf = static_cast<int>(chunk.leaf);
+    options.output = group_.leaves[chunk.leaf];
+    options.pool = &pool_;
+    options.start_input = chunk.start.input;
+    options.start_group = chunk.start.group;
+    const auto copy = MakeColumnCopy(group_.inputs, options);
+    RowGroupRows rows(chunk.rows, 0, true);
+    auto digest = GuardParquet("column " + options.output.path,
+                               [&] { return copy->Copy(chunk.rows, nullptr, rows); });
+    if (!digest) return Fail(std::move(digest.error()).In(copy->current_input()));
+    return digest;
   }
 
   // The input file that surviving row number `row` of the whole group comes from, and its number
@@ -433,25 +505,45 @@ class Recoder {
     return static_cast<int>(std::min<int64_t>(request_.threads, columns));
   }
 
-  Status CopyColumn(size_t leaf, parquet::ColumnWriter* writer, int64_t rows, RowGroupRows& shared,
-                    std::vector<Digest128>& digests) {
+  // `writer` null: the values are read and no more.
+  Status CopyColumn(RowGroupWork& work, size_t leaf, parquet::ColumnWriter* writer) {
     const std::string where = "column " + group_.leaves[leaf].path;
     auto copied = GuardParquet(where, [&]() -> Status {
-      LITHIFY_TRY_ASSIGN(digests[leaf], columns_[leaf]->Copy(rows, writer, shared));
+      LITHIFY_TRY_ASSIGN(work.digests[leaf],
+                         columns_[leaf]->Copy(work.plan.rows, writer, work.shared));
       return {};
     });
     if (!copied) return Fail(std::move(copied.error()).In(columns_[leaf]->current_input()));
     return {};
   }
 
-  // Columns in parallel: each is held in memory, encoded, until those before it are done.
-  Status CopyColumns(FileWriter& file, const RowGroupPlan& plan, int threads, RowGroupRows& shared,
-                     std::vector<Digest128>& digests) {
-    const std::vector<parquet::ColumnWriter*> writers = file.AllColumns();
-    std::atomic<size_t> next{0};
+  // One column after the other, straight to the file.
+  Status StreamColumns(FileWriter& file, RowGroupWork& work, bool survey) {
+    for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
+      if (survey) LITHIFY_TRY(SurveyColumn(work, file.schema(), leaf));
+      if (work.splices[leaf] != nullptr) {
+        LITHIFY_TRY(SpliceColumn(work, leaf, *file.NextRawColumn()));
+      } else {
+        LITHIFY_TRY(CopyColumn(work, leaf, file.NextColumn(page_threads_.get())));
+      }
+      file.CloseColumn(leaf);
+      ReportProgress(work.plan.progress_bytes, static_cast<int64_t>(leaf) + 1);
+    }
+    return {};
+  }
+
+  // Columns in parallel: each is held in memory, encoded, until those before it are done. Those
+  // that are only moved are no work: they go straight to the file in their turn.
+  Status CopyColumns(FileWriter& file, RowGroupWork& work, int threads) {
+    using Making = FileWriter::Making;
+    std::vector<Making> making(columns_.size(), Making::kEncoded);
+    for (size_t leaf = 0; leaf < making.size(); ++leaf) {
+      if (work.splices[leaf] == nullptr) continue;
+      const bool moved = work.splices[leaf]->moves_only() && !work.decoded[leaf];
+      making[leaf] = moved ? Making::kPagesInTurn : Making::kPagesInMemory;
+    }
+    const std::vector<FileWriter::Target> targets = file.AllColumns(making);
     std::atomic<int64_t> done{0};
-    std::atomic<bool> failed{false};
-    std::vector<Status> statuses(columns_.size());
     std::mutex closing;
     std::vector<bool> copied(columns_.size(), false);
     size_t closed = 0;
@@ -460,18 +552,42 @@ class Recoder {
     const auto close = [&](size_t leaf) -> Status {
       std::lock_guard lock(closing);
       copied[leaf] = true;
-      return GuardParquet(request_.partition, [&]() -> Status {
-        for (; closed < copied.size() && copied[closed]; ++closed) file.CloseColumn(closed);
-        return {};
-      });
+      for (; closed < copied.size() && copied[closed]; ++closed) {
+        if (making[closed] == Making::kPagesInTurn) {
+          LITHIFY_TRY(SpliceColumn(work, closed, *targets[closed].raw));
+        }
+        LITHIFY_TRY(GuardParquet(request_.partition, [&]() -> Status {
+          file.CloseColumn(closed);
+          return {};
+        }));
+      }
+      return {};
     };
+    return ForEachColumn(threads, [&](size_t leaf) -> Status {
+      if (making[leaf] == Making::kEncoded) {
+        LITHIFY_TRY(CopyColumn(work, leaf, targets[leaf].writer));
+      } else if (making[leaf] == Making::kPagesInMemory) {
+        LITHIFY_TRY(SpliceColumn(work, leaf, *targets[leaf].raw));
+      }
+      LITHIFY_TRY(close(leaf));
+      ReportProgress(work.plan.progress_bytes, ++done);
+      return {};
+    });
+  }
+
+  // The widest column first.
+  Status ForEachColumn(int threads, const std::function<Status(size_t)>& body) const {
+    return ForEach(order_.size(), threads, [&](size_t i) { return body(order_[i]); });
+  }
+
+  static Status ForEach(size_t count, int threads, const std::function<Status(size_t)>& body) {
+    std::atomic<size_t> next{0};
+    std::atomic<bool> failed{false};
+    std::vector<Status> statuses(count);
     const auto work = [&] {
-      for (size_t i = next++; i < order_.size() && !failed; i = next++) {
-        const size_t leaf = order_[i];
-        statuses[leaf] = CopyColumn(leaf, writers[leaf], plan.rows, shared, digests);
-        if (statuses[leaf]) statuses[leaf] = close(leaf);
-        if (!statuses[leaf]) failed = true;
-        ReportProgress(plan.progress_bytes, ++done);
+      for (size_t i = next++; i < count && !failed; i = next++) {
+        statuses[i] = body(i);
+        if (!statuses[i]) failed = true;
       }
     };
     {
@@ -509,14 +625,12 @@ class Recoder {
       report.rows_per_input.push_back(in->footer->num_rows());
     }
     // Every column was read to its end with exactly the rows of its row groups, and left out as
-    // many of them as are deleted (ColumnCopy), so both numbers are of counted rows.
+    // many of them as are deleted (ColumnCopy), or the rows of its pages were counted
+    // (ColumnSplice), so both numbers are of counted rows.
     if (!columns_.empty()) report.rows_deleted = columns_.front()->rows_dropped();
-    report.rows_in = report.digest_in.rows + report.rows_deleted;
-    int64_t chunks = 0;
-    for (const auto& in : group_.inputs) {
-      chunks += int64_t{in->footer->num_row_groups()} * in->footer->num_columns();
-    }
-    report.tiers["recode"] = chunks;
+    report.rows_in = rows_in_ + report.rows_deleted;
+    if (!report.digest_complete) report.digest_in = ContentDigest{report.digest_in.rows, {}, {}};
+    CountTiers();
     for (const OutputFile& output : report.outputs) {
       report.rows_out += output.rows;
       report.bytes_out += output.size;
@@ -553,6 +667,23 @@ class Recoder {
     return std::move(result_);
   }
 
+  void CountTiers() {
+    int64_t chunks = 0;
+    for (const auto& in : group_.inputs) {
+      chunks += int64_t{in->footer->num_row_groups()} * in->footer->num_columns();
+    }
+    const std::pair<const char*, int64_t> ways[] = {
+        {"copied", spliced_.copied}, {"united", spliced_.united}, {"unfolded", spliced_.unfolded}};
+    GroupReport& report = result_.report;
+    int64_t spliced = 0;
+    for (const auto& [way, count] : ways) {
+      if (count > 0) report.splices[way] = count;
+      spliced += count;
+    }
+    if (spliced > 0) report.tiers["splice"] = spliced;
+    if (chunks > spliced || spliced == 0) report.tiers["recode"] = chunks - spliced;
+  }
+
   // What the outputs may have besides: columns that a table's schema adds to files or widens.
   int64_t AddedBytes() const {
     if (!request_.table) return 0;
@@ -579,6 +710,9 @@ class Recoder {
   std::unique_ptr<PageThreads> page_threads_;  // Outlives the columns, whose pages they read.
   std::vector<std::unique_ptr<ColumnCopy>> columns_;
   std::vector<size_t> order_;
+  std::atomic<int64_t> hold_bytes_{0};
+  SpliceCounts spliced_;
+  int64_t rows_in_ = 0;  // Of the row groups that were written, counted.
   RecodeResult result_;
 };
 

@@ -1,5 +1,5 @@
-// The recode tier: whole groups, decoded and encoded again column by column
-// (docs/ARCHITECTURE.md, "The rewrite engine").
+// Rewrites whole groups, column by column: each spliced where that is right, else decoded and
+// encoded again (docs/ARCHITECTURE.md, "The rewrite engine").
 #ifndef LITHIFY_REWRITE_RECODE_H_
 #define LITHIFY_REWRITE_RECODE_H_
 
@@ -15,17 +15,27 @@
 
 namespace lithify::rewrite {
 
-// Digests of one written row group, for the sampled verification.
+// Digests of one written row group, for the verification.
 struct RowGroupDigest {
   int output = 0;
   int row_group = 0;
-  ContentDigest digest;
+  ContentDigest digest;  // Of the columns that were decoded.
+  bool complete = true;  // All were, and the digest has one of whole rows.
+};
+
+// Of one column of a row group that was spliced, as read from the inputs.
+struct ChunkDigest {
+  int output = 0;
+  int row_group = 0;
+  size_t leaf = 0;
+  Digest128 digest;
 };
 
 struct RecodeResult {
   GroupReport report;                                     // Outputs complete, not yet published.
   std::vector<std::unique_ptr<storage::Writer>> writers;  // One per output, in order.
-  std::vector<RowGroupDigest> row_groups;
+  std::vector<RowGroupDigest> row_groups;                 // None with Verify::kCounts.
+  std::vector<ChunkDigest> samples;                       // Likewise.
 };
 
 // Writes the outputs without publishing them; rows_out == rows_in - rows_deleted holds on success.

@@ -181,6 +181,7 @@ class TargetBuilder {
     out->required = field.required;
     out->logical = parquet::LogicalType::None();
     switch (field.type.kind) {
+      case TypeKind::kVariant: return Variant(std::move(out), field, sources, path);
       case TypeKind::kStruct: out->kind = Kind::kStruct; break;
       case TypeKind::kList: out->kind = Kind::kList; break;
       case TypeKind::kMap: out->kind = Kind::kMap; break;
@@ -191,6 +192,9 @@ class TargetBuilder {
     }
     for (const Source& source : sources) {
       LITHIFY_TRY(AddSource(*out, field, source, path));
+    }
+    if (field.type.kind == TypeKind::kGeometry || field.type.kind == TypeKind::kGeography) {
+      LITHIFY_TRY(KeepGeoAnnotation(*out, sources, path));
     }
     if (out->kind == Kind::kLeaf) {
       out->leaf_index = next_leaf_++;
@@ -203,6 +207,75 @@ class TargetBuilder {
       return out;
     }
     LITHIFY_TRY(Parts(*out, field, parents, path, depth));
+    return out;
+  }
+
+  static Status KeepGeoAnnotation(SchemaNode& out, const std::vector<Source>& sources,
+                                  const std::string& path) {
+    bool first = true;
+    for (const Source& source : sources) {
+      if (!source.has_field() || source.node->logical->is_none()) continue;
+      if (!TakeGeoAnnotation(*source.node, first, out)) {
+        return Fail(Code::kUnsupported,
+                    "has other coordinates or edges in one file than in another: " +
+                        TypeText(*source.node) + " and " + TypeText(out),
+                    "column " + path, "rewrite the odd file with the engine that owns the table");
+      }
+      first = false;
+    }
+    return {};
+  }
+
+  // The parts of a variant have no ids and explain each other, so they go as they are, and only
+  // where all files have the same (Parquet, VariantEncoding and VariantShredding; P26).
+  Result<std::unique_ptr<SchemaNode>> Variant(std::unique_ptr<SchemaNode> out, const Field& field,
+                                              const std::vector<Source>& sources,
+                                              const std::string& path) {
+    out->kind = Kind::kStruct;
+    const SchemaNode* first = nullptr;
+    for (const Source& source : sources) {
+      if (!source.has_field()) {
+        LITHIFY_TRY(AddSource(*out, field, source, path));
+        continue;
+      }
+      const SchemaNode& node = *source.node;
+      const std::string where = KeyOf(source) + ": column " + path;
+      if (node.kind != Kind::kStruct || !node.logical->is_variant()) {
+        return Fail(Code::kUnsupported, "is not annotated as a variant in the file", where,
+                    "rewrite the file with the engine that owns the table");
+      }
+      out->required = out->required && node.required;
+      if (first == nullptr) first = &node;
+      if (!SameParts(*first, node) || !first->logical->Equals(*node.logical)) {
+        return Fail(Code::kUnsupported, "is a variant that is shredded differently in the files",
+                    where, "rewrite the files with one shredding");
+      }
+    }
+    if (first == nullptr) {
+      return Fail(Code::kUnsupported, "no file tells how its variants are stored",
+                  "column " + path);
+    }
+    out->logical = first->logical;
+    for (const auto& part : first->children) out->children.push_back(Copy(*part));
+    return out;
+  }
+
+  static bool SameParts(const SchemaNode& a, const SchemaNode& b) {
+    return std::ranges::equal(a.children, b.children,
+                              [](const auto& x, const auto& y) { return x->SameAs(*y); });
+  }
+
+  std::unique_ptr<SchemaNode> Copy(const SchemaNode& from) {
+    auto out = std::make_unique<SchemaNode>();
+    out->kind = from.kind;
+    out->name = from.name;
+    out->field_id = from.field_id;
+    out->required = from.required;
+    out->logical = from.logical;
+    out->physical = from.physical;
+    out->type_length = from.type_length;
+    if (from.kind == Kind::kLeaf) out->leaf_index = next_leaf_++;
+    for (const auto& child : from.children) out->children.push_back(Copy(*child));
     return out;
   }
 

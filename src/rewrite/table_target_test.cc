@@ -442,7 +442,8 @@ TEST_F(TableTargetTest, I24_TypesThatTheTableDoesNotReadAreRefusedByName) {
       {arrow::int32(), "[1]", list},
       {arrow::list(IdField(4, "element", arrow::int32())), "[[1]]", list},
       {arrow::int32(), "[1]", Primitive(TypeKind::kVariant)},
-      {arrow::binary(), R"(["x"])", Primitive(TypeKind::kGeometry)},
+      {arrow::utf8(), R"(["x"])", Primitive(TypeKind::kGeometry)},
+      {arrow::fixed_size_binary(2), R"(["ab"])", Primitive(TypeKind::kGeography)},
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.file->ToString());

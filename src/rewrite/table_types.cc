@@ -2,7 +2,10 @@
 
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "rewrite/decimal_bytes.h"
 
@@ -77,6 +80,81 @@ bool IsBytes(const SchemaNode& leaf) {
   return leaf.physical == Type::BYTE_ARRAY &&
          (logical.is_none() || logical.is_string() || logical.is_enum() || logical.is_JSON() ||
           logical.is_BSON());
+}
+
+// Without blanks around it, and without the quotes that some writers put there.
+std::string_view Parameter(std::string_view text) {
+  const size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string_view::npos) return {};
+  text = text.substr(begin, text.find_last_not_of(' ') - begin + 1);
+  const bool quoted = text.size() >= 2 && text.front() == text.back() &&
+                      (text.front() == '\'' || text.front() == '"');
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+std::optional<LogicalType::EdgeInterpolationAlgorithm> ParseEdges(std::string_view name) {
+  using Edges = LogicalType::EdgeInterpolationAlgorithm;
+  static constexpr std::pair<std::string_view, Edges> kNames[] = {{"spherical", Edges::SPHERICAL},
+                                                                  {"vincenty", Edges::VINCENTY},
+                                                                  {"thomas", Edges::THOMAS},
+                                                                  {"andoyer", Edges::ANDOYER},
+                                                                  {"karney", Edges::KARNEY}};
+  std::string lower(name);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const auto& [known, edges] : kNames) {
+    if (known == lower) return edges;
+  }
+  return std::nullopt;
+}
+
+// "(C)" or "(C, A)", also "('C', 'A')"; absent is the default of both formats, OGC:CRS84 and
+// spherical.
+Status SetGeo(const iceberg::Type& type, SchemaNode& leaf) {
+  leaf.physical = Type::BYTE_ARRAY;
+  leaf.type_length = -1;
+  std::string_view inner = type.parameters;
+  if (inner.size() >= 2) inner = inner.substr(1, inner.size() - 2);
+  if (type.kind == TypeKind::kGeometry) {
+    leaf.logical = LogicalType::Geometry(std::string(Parameter(inner)));
+    return {};
+  }
+  auto edges = LogicalType::EdgeInterpolationAlgorithm::SPHERICAL;
+  if (const size_t comma = inner.rfind(','); comma != std::string_view::npos) {
+    const auto known = ParseEdges(Parameter(inner.substr(comma + 1)));
+    if (!known) {
+      return Fail(Code::kUnsupported, "has type geography" + type.parameters +
+                                          ", whose edge interpolation is not known");
+    }
+    edges = *known;
+    inner = inner.substr(0, comma);
+  }
+  leaf.logical = LogicalType::Geography(std::string(Parameter(inner)), edges);
+  return {};
+}
+
+// What the coordinates of a geometry or geography mean.
+struct GeoMeaning {
+  std::string crs;
+  LogicalType::EdgeInterpolationAlgorithm edges = LogicalType::EdgeInterpolationAlgorithm::UNKNOWN;
+  bool operator==(const GeoMeaning&) const = default;
+};
+
+GeoMeaning MeaningOf(const LogicalType& logical) {
+  GeoMeaning meaning;
+  if (logical.is_geometry()) {
+    meaning.crs = static_cast<const parquet::GeometryLogicalType&>(logical).crs();
+  } else if (logical.is_geography()) {
+    const auto& type = static_cast<const parquet::GeographyLogicalType&>(logical);
+    meaning.crs = type.crs();
+    meaning.edges = type.algorithm();
+  }
+  if (meaning.crs.empty()) meaning.crs = "OGC:CRS84";
+  return meaning;
+}
+
+// Annotated as such, or as nothing: a column with the field's id is one.
+bool IsGeo(const SchemaNode& leaf, bool annotated) {
+  return leaf.physical == Type::BYTE_ARRAY && (annotated || leaf.logical->is_none());
 }
 
 void SetPlain(SchemaNode& leaf, Type::type physical,
@@ -197,6 +275,8 @@ Status SetLeafType(const iceberg::Type& type, SchemaNode& leaf) {
       if (type.length <= 0) break;
       SetPlain(leaf, Type::FIXED_LEN_BYTE_ARRAY, LogicalType::None(), type.length);
       return {};
+    case TypeKind::kGeometry:
+    case TypeKind::kGeography: return SetGeo(type, leaf);
     default: break;
   }
   return Fail(Code::kUnsupported,
@@ -229,8 +309,18 @@ bool LeafIsReadAs(const SchemaNode& leaf, const iceberg::Type& type) {
       return leaf.type_length == kUuidBytes && (leaf.logical->is_none() || leaf.logical->is_UUID());
     case TypeKind::kFixed:
       return IsUnannotated(leaf, Type::FIXED_LEN_BYTE_ARRAY) && leaf.type_length == type.length;
+    case TypeKind::kGeometry: return IsGeo(leaf, leaf.logical->is_geometry());
+    case TypeKind::kGeography: return IsGeo(leaf, leaf.logical->is_geography());
     default: return false;
   }
+}
+
+bool TakeGeoAnnotation(const SchemaNode& file_leaf, bool first, SchemaNode& leaf) {
+  if (first) {
+    leaf.logical = file_leaf.logical;
+    return true;
+  }
+  return MeaningOf(*file_leaf.logical) == MeaningOf(*leaf.logical);
 }
 
 Result<std::string> EncodeConstant(const iceberg::Value& value, const SchemaNode& leaf) {

@@ -14,6 +14,11 @@ namespace lithify::rewrite {
 // Sets the leaf's physical and logical type. kUnsupported for types that are not written here.
 Status SetLeafType(const iceberg::Type& type, SchemaNode& leaf);
 
+// A file says more of a geometry or geography than its table: what it says stays on the output.
+// Takes the annotation of one input into that of the output, which has those of `first` inputs so
+// far; false if the two do not mean the same coordinate system and edges.
+bool TakeGeoAnnotation(const SchemaNode& file_leaf, bool first, SchemaNode& leaf);
+
 // True if every value of the file's leaf is a value of the type, or is converted to one without
 // loss, or refused one by one (MapLeaves has the conversion).
 bool LeafIsReadAs(const SchemaNode& file_leaf, const iceberg::Type& type);

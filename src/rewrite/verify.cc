@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -24,8 +23,9 @@ constexpr int64_t kAheadBytes = 4 * kMiB;  // Chunks of fewer have too few pages
 // The columns of one row group, the widest first, by several threads.
 class RowGroupDigester {
  public:
-  RowGroupDigester(const OpenedGroup& file, const RowChecker& checker, int row_group,
-                   BoundedPool& pool, PageThreads* page_threads)
+  // `checker` null: not all columns are wanted, and rows are not checked.
+  RowGroupDigester(const OpenedGroup& file, const RowChecker* checker, int row_group,
+                   const std::vector<bool>& wanted, BoundedPool& pool, PageThreads* page_threads)
       : file_(file),
         checker_(checker),
         row_group_(row_group),
@@ -33,15 +33,16 @@ class RowGroupDigester {
         page_threads_(page_threads),
         statuses_(file.leaves.size()),
         digests_(file.leaves.size()),
-        bytes_(file.leaves.size()),
-        order_(file.leaves.size()) {
+        bytes_(file.leaves.size()) {
     const InputSource& in = *file_.inputs.front();
     const auto chunks = in.footer->RowGroup(row_group);
     for (size_t leaf = 0; leaf < bytes_.size(); ++leaf) {
       const int chunk = in.leaves[leaf].input_leaf;
       if (chunk >= 0) bytes_[leaf] = chunks->ColumnChunk(chunk)->total_uncompressed_size();
     }
-    std::iota(order_.begin(), order_.end(), size_t{0});
+    for (size_t leaf = 0; leaf < wanted.size(); ++leaf) {
+      if (wanted[leaf]) order_.push_back(leaf);
+    }
     std::ranges::stable_sort(order_, std::greater<>(), [&](size_t leaf) { return bytes_[leaf]; });
   }
 
@@ -76,7 +77,7 @@ class RowGroupDigester {
     ColumnCopyOptions options;
     options.leaf = static_cast<int>(leaf);
     options.output = file_.leaves[leaf];
-    options.rule = checker_.For(options.leaf);
+    if (checker_ != nullptr) options.rule = checker_->For(options.leaf);
     options.first_group = row_group_;
     options.last_group = row_group_;
     if (page_threads_ != nullptr && bytes_[leaf] >= kAheadBytes) {
@@ -93,7 +94,7 @@ class RowGroupDigester {
   }
 
   const OpenedGroup& file_;
-  const RowChecker& checker_;
+  const RowChecker* const checker_;
   const int row_group_;
   BoundedPool& pool_;
   PageThreads* const page_threads_;
@@ -106,9 +107,9 @@ class RowGroupDigester {
 }  // namespace
 
 Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowRule& rule,
-                                                   const std::function<bool(int)>& wanted,
-                                                   int64_t bytes_max, int threads,
-                                                   BoundedPool& pool, const CancelFlag& cancel) {
+                                                   const WantedColumns& wanted, int64_t bytes_max,
+                                                   int threads, BoundedPool& pool,
+                                                   const CancelFlag& cancel) {
   LITHIFY_CHECK(file.inputs.size() == 1, "one file at a time");
   LITHIFY_TRY_ASSIGN(const RowChecker checker, RowChecker::Make(rule, *file.output_schema));
   InputSource& in = *file.inputs.front();
@@ -119,7 +120,10 @@ Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowR
   for (int g = 0; g < in.footer->num_row_groups(); ++g) {
     const int64_t rows = in.footer->RowGroup(g)->num_rows();
     ContentDigest& digest = digests[static_cast<size_t>(g)];
-    digest.rows = wanted(g) ? rows : -1;
+    std::vector<bool> columns = wanted(g);
+    if (columns.empty()) columns.assign(file.leaves.size(), true);
+    const bool whole = std::ranges::find(columns, false) == columns.end();
+    digest.rows = std::ranges::find(columns, true) == columns.end() ? -1 : rows;
     if (digest.rows < 0 || rows == 0) {
       first_row += rows;
       continue;
@@ -132,15 +136,18 @@ Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowR
                   in.key, "raise --memory");
     }
     RowGroupRows shared(rows, checker.time_columns(), true);
-    RowGroupDigester digester(file, checker, g, pool, page_threads.get());
-    LITHIFY_TRY_ASSIGN(const auto columns, digester.Read(threads, shared));
+    RowGroupDigester digester(file, whole ? &checker : nullptr, g, columns, pool,
+                              page_threads.get());
+    LITHIFY_TRY_ASSIGN(const auto digests_read, digester.Read(threads, shared));
     for (size_t leaf = 0; leaf < columns.size(); ++leaf) {
-      digest.columns[file.leaves[leaf].path].Add(columns[leaf]);
+      if (columns[leaf]) digest.columns[file.leaves[leaf].path].Add(digests_read[leaf]);
     }
-    digest.row = shared.RowDigest();
-    LITHIFY_TRY(checker.CheckTimes(
-        shared.times(), [&](int64_t row) { return std::pair(in.key, first_row + row); }));
     first_row += rows;
+    if (!whole) continue;
+    digest.row = shared.RowDigest();
+    const int64_t first = first_row - rows;
+    LITHIFY_TRY(checker.CheckTimes(shared.times(),
+                                   [&](int64_t row) { return std::pair(in.key, first + row); }));
   }
   return digests;
 }

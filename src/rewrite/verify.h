@@ -14,13 +14,18 @@
 
 namespace lithify::rewrite {
 
-// Reads each row group for which `wanted` is true and checks its rows against `rule`. The result
-// has one digest per row group; those not wanted are empty with rows == -1. kLimit if the hashes of
-// one row group's rows would take more than `bytes_max`. `threads` threads read, each a column.
+// Which columns of a row group are read: one per leaf. Empty: all of them.
+using WantedColumns = std::function<std::vector<bool>(int row_group)>;
+
+// Reads the wanted columns of each row group, and checks the rows of those that are read whole
+// against `rule`. The result has one digest per row group; of those where nothing is wanted it is
+// empty with rows == -1, and of those read in part it has no digest of whole rows. kLimit if the
+// hashes of one row group's rows would take more than `bytes_max`. `threads` threads read, each a
+// column.
 Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowRule& rule,
-                                                   const std::function<bool(int)>& wanted,
-                                                   int64_t bytes_max, int threads,
-                                                   BoundedPool& pool, const CancelFlag& cancel);
+                                                   const WantedColumns& wanted, int64_t bytes_max,
+                                                   int threads, BoundedPool& pool,
+                                                   const CancelFlag& cancel);
 
 }  // namespace lithify::rewrite
 

@@ -296,9 +296,15 @@ void RemoveTemporary(const Directory& directory, const std::string& temporary) n
   unlinkat(directory.fd.get(), temporary.c_str(), 0);
 }
 
-Time ModifiedTime(const struct stat& info) {
-  return Time(std::chrono::seconds(info.st_mtim.tv_sec) +
-              std::chrono::microseconds(info.st_mtim.tv_nsec / 1000));
+namespace {
+
+Time ToTime(const timespec& time) {
+  return Time(std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_nsec / 1000));
 }
+
+}  // namespace
+
+Time ModifiedTime(const struct stat& info) { return ToTime(info.st_mtim); }
+Time ChangedTime(const struct stat& info) { return ToTime(info.st_ctim); }
 
 }  // namespace lithify::storage

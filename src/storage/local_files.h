@@ -102,6 +102,8 @@ Status RenameTemporary(const Directory& directory, const std::string& temporary,
 void RemoveTemporary(const Directory& directory, const std::string& temporary) noexcept;
 
 Time ModifiedTime(const struct stat& info);
+// Of the inode: nobody can set it back.
+Time ChangedTime(const struct stat& info);
 
 }  // namespace lithify::storage
 

@@ -21,6 +21,13 @@ struct Place {
   std::string path() const { return directory.path + "/" + name; }
 };
 
+ObjectInfo InfoOf(std::string key, const struct stat& info) {
+  return {.key = std::move(key),
+          .size = info.st_size,
+          .modified = ModifiedTime(info),
+          .changed = ChangedTime(info)};
+}
+
 class LocalReader final : public Reader {
  public:
   LocalReader(Fd fd, int64_t size, std::string where)
@@ -160,7 +167,7 @@ class LocalStore final : public Store {
     LITHIFY_TRY_ASSIGN(const Place place, Find(key, false));
     struct stat info{};
     LITHIFY_TRY(StatRegular(place.directory, place.name, &info));
-    return ObjectInfo{key, info.st_size, ModifiedTime(info)};
+    return InfoOf(key, info);
   }
 
   Result<Blob> Get(const std::string& key, int64_t max_bytes) override {
@@ -325,7 +332,7 @@ Result<std::vector<ObjectInfo>> LocalStore::List(const std::string& prefix) {
     if (S_ISDIR(info.st_mode)) {
       out.push_back({prefix + name + "/", 0, {}});
     } else if (S_ISREG(info.st_mode)) {
-      out.push_back({prefix + name, info.st_size, ModifiedTime(info)});
+      out.push_back(InfoOf(prefix + name, info));
     } else {
       out.push_back({.key = prefix + name, .size = 0, .modified = {}, .regular = false});
     }

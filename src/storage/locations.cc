@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <iterator>
 #include <mutex>
 #include <system_error>
 #include <unordered_map>
@@ -20,6 +21,12 @@ namespace {
 std::unexpected<Error> Bad(std::string_view location, std::string problem, std::string hint = {}) {
   return Fail(Code::kInvalid, std::move(problem), JsonQuote(location.substr(0, 1000)),
               std::move(hint));
+}
+
+std::string LowerCase(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
 }
 
 // A location in its parts. `path` begins with a slash, or is empty.
@@ -44,9 +51,7 @@ Result<Parts> Split(std::string_view location) {
   std::string_view rest = location;
   const size_t colon = rest.substr(0, rest.find('/')).find(':');
   if (colon != std::string_view::npos && IsSchemeText(rest.substr(0, colon))) {
-    for (const char c : rest.substr(0, colon)) {
-      parts.scheme += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    }
+    parts.scheme = LowerCase(rest.substr(0, colon));
     rest.remove_prefix(colon + 1);
     if (rest.starts_with("//")) {
       rest.remove_prefix(2);
@@ -109,7 +114,8 @@ class LocalLocations final : public Locations {
       return Fail(Code::kUnsupported, "scheme " + JsonQuote(parts.scheme) + " is not configured",
                   JsonQuote(location));
     }
-    if (!parts.authority.empty()) {
+    // RFC 8089: "localhost" is what no host is.
+    if (!parts.authority.empty() && LowerCase(parts.authority) != "localhost") {
       return Bad(location, "a local file has no host", "write file:///… with three slashes");
     }
     LITHIFY_TRY_ASSIGN(std::string key, KeyOf(location, parts.path, true));
@@ -208,7 +214,29 @@ class StoreLocations final : public Locations {
   std::string authority_;
 };
 
+enum class Side { kLocal, kRemote, kUnknown };
+
+Side SideOf(const Parts& parts) {
+  if (parts.scheme.empty() || parts.scheme == "file") {
+    const bool here = parts.authority.empty() || LowerCase(parts.authority) == "localhost";
+    return here ? Side::kLocal : Side::kUnknown;
+  }
+  static constexpr std::string_view kRemote[] = {"s3",   "s3a",   "s3n",  "gs",    "oss",
+                                                 "abfs", "abfss", "wasb", "wasbs", "hdfs"};
+  return std::ranges::find(kRemote, parts.scheme) != std::end(kRemote) ? Side::kRemote
+                                                                       : Side::kUnknown;
+}
+
 }  // namespace
+
+bool IsElsewhere(std::string_view canonical, std::string_view location) {
+  const auto one = Split(canonical);
+  const auto other = Split(location);
+  if (!one || !other) return false;
+  const Side first = SideOf(*one);
+  const Side second = SideOf(*other);
+  return first != Side::kUnknown && second != Side::kUnknown && first != second;
+}
 
 std::unique_ptr<Locations> MakeLocalLocations() { return std::make_unique<LocalLocations>(); }
 

@@ -33,9 +33,17 @@ class Locations {
   virtual Result<std::string> Canonical(std::string_view location) = 0;
 };
 
-// "file:/x", "file:///x" and "/x" below one local store at "/". Symbolic links to directories are
-// resolved when a directory is first seen, so that a lake may lie behind one and has one spelling
-// still; a link to a file, and one that comes later, is refused by the store.
+// Whether `location` certainly is in another storage than the canonical one, whatever either path
+// is: one in a directory of this machine, the other in an object store or HDFS. False where that is
+// not certain, as for two object stores (one may be reached by the protocols of several), another
+// bucket or host, an unknown scheme, and for what is no absolute location: it may be the same under
+// another name.
+bool IsElsewhere(std::string_view canonical, std::string_view location);
+
+// "file:/x", "file:///x", "file://localhost/x" and "/x" below one local store at "/". Symbolic
+// links to directories are resolved when a directory is first seen, so that a lake may lie behind
+// one and has one spelling still; a link to a file, and one that comes later, is refused by the
+// store.
 std::unique_ptr<Locations> MakeLocalLocations();
 // Everything in one store, under "scheme://authority/": for tests, with MemoryStore.
 std::unique_ptr<Locations> MakeStoreLocations(std::shared_ptr<Store> store, std::string scheme,

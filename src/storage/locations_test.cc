@@ -52,7 +52,8 @@ TEST_F(LocalLocationsTest, I17R183OneObjectHasOneSpelling) {
   for (const std::string& spelling :
        {"file:" + root_ + "/t/x", "file://" + root_ + "/t/x", "FILE://" + root_ + "/t/x",
         root_ + "/t/x", "/" + root_ + "//t///x", "file:///" + root_ + "/t/x",
-        "file://" + root_ + "/t/x/"}) {
+        "file://" + root_ + "/t/x/", "file://localhost" + root_ + "/t/x",
+        "file://LocalHost" + root_ + "//t/x"}) {
     EXPECT_EQ(Canonical(spelling), canonical) << spelling;
     EXPECT_EQ(Read(spelling), "here") << spelling;
     const Result<Place> place = locations_->Resolve(spelling);
@@ -86,7 +87,9 @@ TEST_F(LocalLocationsTest, WhatIsNotCertainIsAnError) {
   for (const std::string& location :
        {std::string(), std::string("x"), std::string("t/x"), std::string("file:x"),
         std::string("file:"), std::string("/"), std::string("file:///"),
-        std::string("file://host/x"), std::string("file://localhost/x"), std::string("/t/../x"),
+        std::string("file://host/x"), std::string("file://localhost.example/x"),
+        std::string("file://localhost:80/x"), std::string("file://localhost"),
+        std::string("file://localhost/"), std::string("//localhost/../x"), std::string("/t/../x"),
         std::string("/t/./x"), std::string("/t/.."), std::string("/t\0x", 4)}) {
     EXPECT_EQ(code(location), Code::kInvalid) << location;
   }
@@ -124,6 +127,26 @@ TEST_F(LocalLocationsTest, LinksToFilesAndLinksThatComeLaterAreRefused) {
   EXPECT_THAT(Read(root_ + "/t/x"), HasSubstr("denied"));
   fs::create_directory_symlink(root_ + "/nowhere", root_ + "/dangling");
   EXPECT_THAT(Canonical(root_ + "/dangling/a/x"), HasSubstr("is a link that leads nowhere"));
+}
+
+TEST(Locations, R183OnlyAnotherKindOfStorageIsElsewhereForCertain) {
+  for (const char* far : {"s3://b/t", "S3A://b/t", "gs://b/t", "hdfs://h/t", "hdfs:/t",
+                          "wasb://c/t", "abfss://c@a/t"}) {
+    EXPECT_TRUE(IsElsewhere("file:///lake/t", far)) << far;
+  }
+  for (const char* local : {"file:///t", "file:/t", "file://localhost/t", "/t"}) {
+    EXPECT_TRUE(IsElsewhere("s3://b/t", local)) << local;
+    EXPECT_FALSE(IsElsewhere("file:///lake/t", local)) << local;
+  }
+  // The same under another name, perhaps: another bucket or protocol, a host's disk, what is
+  // mounted.
+  for (const char* doubt : {"gs://b/t", "hdfs://h/t", "s3://other/t", "s3a://b/t", "dbfs:/t",
+                            "viewfs://c/t", "", "t", "s3:t"}) {
+    EXPECT_FALSE(IsElsewhere("s3://b/t", doubt)) << doubt;
+  }
+  for (const char* doubt : {"file://host/t", "nfs://host/t", "local:/t", "", "lake/t", "s3:t"}) {
+    EXPECT_FALSE(IsElsewhere("file:///lake/t", doubt)) << doubt;
+  }
 }
 
 TEST(StoreLocations, OneSpellingUnderOneAuthority) {

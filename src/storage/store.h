@@ -33,6 +33,9 @@ struct ObjectInfo {
   // False, in a listing only, for what no other verb touches: symbolic links, pipes, devices. Their
   // size is 0 and their time unset.
   bool regular = true;
+  // When it was last put, moved or altered in any way, where the store knows better than by
+  // `modified`, which on a disk anybody may set back. The epoch: it does not.
+  Time changed = {};
   bool operator==(const ObjectInfo&) const = default;
 };
 

@@ -139,7 +139,7 @@ class AvroSchemaParser {
     const std::string name = StringOf(node, "name");
     if (name.empty()) return Bad("a record, enum or fixed in the schema has no name");
     const std::string space = node.contains("namespace") ? StringOf(node, "namespace") : scope;
-    const std::string full = FullName(name, space);
+    std::string full = FullName(name, space);
     const size_t dot = full.rfind('.');
     *inner = dot == std::string::npos ? std::string() : full.substr(0, dot);
     // Some writers define a fixed of one shape again wherever it occurs; the latest counts.

@@ -113,6 +113,7 @@ bool IsText(const AvroType& type) {
 }
 
 // The value beneath a union with null; the type itself if there is none.
+const AvroType& Beneath(AvroType&& type, int* null_branch) = delete;
 const AvroType& Beneath(const AvroType& type, int* null_branch) {
   *null_branch = type.null_branch;
   if (type.null_branch < 0) return type;

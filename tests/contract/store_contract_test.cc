@@ -492,6 +492,9 @@ TEST_P(LocalStoreTest, TimesAreThoseOfTheFileInMicroseconds) {
   const timespec times[2] = {{0, UTIME_OMIT}, {1'795'969'200, 123'456'789}};
   ASSERT_EQ(utimensat(AT_FDCWD, Path("x").c_str(), times, 0), 0);
   EXPECT_EQ(FormatTime(store().Stat("x").value().modified), "2026-11-29T16:20:00.123456Z");
+  // What was set just now is that time.
+  EXPECT_GE(store().Stat("x").value().changed, SystemClock().Now() - std::chrono::minutes(5));
+  EXPECT_LE(store().Stat("x").value().changed, SystemClock().Now() + std::chrono::minutes(5));
   EXPECT_EQ(store().List("").value()[0], store().Stat("x").value());
 }
 

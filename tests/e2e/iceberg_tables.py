@@ -164,13 +164,18 @@ def partitioned_files(table, rows):
     schema, spec = table.schema(), table.spec()
     groups = {}
     for row in rows:
-        key = []
-        for field in spec.fields:
-            source = schema.find_field(field.source_id)
-            key.append(field.transform.transform(source.field_type)(_internal(row[source.name])))
-        groups.setdefault(tuple(key), []).append(row)
+        key = partition_values(schema, spec, row)
+        # NaN is a partition like any other, and -0.0 is not that of 0.0.
+        groups.setdefault(repr(freeze(key)), (key, []))[1].append(row)
     return [foreign_data_file(table, pa.Table.from_pylist(members, schema=schema.as_arrow()),
-                              Record(*key)) for key, members in groups.items()]
+                              Record(*key)) for key, members in groups.values()]
+
+
+def partition_values(schema, spec, row):
+    """Of one row, as a dict, by pyiceberg's transforms."""
+    fields = [(field.transform, schema.find_field(field.source_id)) for field in spec.fields]
+    return [transform.transform(source.field_type)(_internal(row[source.name]))
+            for transform, source in fields]
 
 
 def _internal(value):

@@ -7,7 +7,7 @@ import signal
 import iceberg_tables as it
 import pyarrow.parquet as pq
 import pytest
-from iceberg_lake import plain_rows
+from iceberg_lake import PLAIN, plain_rows
 from pyiceberg.types import StringType
 
 FILES, ROWS = 10, 3000
@@ -152,10 +152,27 @@ def test_rolled_back(lake):
 
 
 def test_table_dropped(lake):
+    """Known not to be committed, so nothing of it is left."""
     with Paused(lake) as run:
+        directory = lake.directory("t")
         lake.catalog.drop_table("sales.t")
     assert run.report["status"] == "failed"
-    assert run.report["error"]["code"] in ("not_found", "conflict")
+    assert run.report["error"]["code"] == "not_found"
+    assert len(list((directory / "data").rglob("*.parquet"))) == FILES
+
+
+def test_table_replaced(lake):
+    """R115: another table of the same name is neither written to nor planned for."""
+    with Paused(lake) as run:
+        directory = lake.directory("t")
+        lake.catalog.drop_table("sales.t")
+        lake.create("t", PLAIN, location=f"{directory}-new")
+        lake.append("t", *(plain_rows(n, 1) for n in range(6)))
+    assert run.report["status"] == "failed"
+    assert run.report["error"]["code"] == "conflict"
+    assert "another table has this name now" in run.report["reason"]
+    assert len(list((directory / "data").rglob("*.parquet"))) == FILES
+    assert len(lake.data_entries("t")) == len(lake.load("t").metadata.snapshots) == 6
 
 
 def test_sweep_of_a_running_rewrite(lake):

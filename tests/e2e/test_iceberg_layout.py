@@ -159,12 +159,6 @@ def test_data_path_of_the_table(lake):
     assert all(e.file.file_path.startswith(f"file://{other}/") for e in lake.data_entries("t"))
 
 
-def test_output_spec_is_refused(lake):
-    lake.plain()
-    failed = lake.run("rewrite-data-files", "t", "--output-spec-id", "0", code=1).json
-    assert failed["error"]["code"] == "unsupported"
-
-
 def test_nested_namespace(lake, tmp_path):
     """The first part of a name is the catalog, the last the table; the configuration knows it."""
     lake.catalog.create_namespace("sales.north")

@@ -29,7 +29,8 @@ class RestLake(iceberg_lake.Lake):
         return "lake." + quoted(*self.namespace, name)
 
     def run(self, command, name, *args, code=0, **kwargs):
-        kwargs["env"] = {**self.env, **kwargs.get("env", {})}
+        kwargs["env"] = {**self.env, **iceberg_lake.as_time_goes_by(command),
+                         **kwargs.get("env", {})}
         return cli.run(command, self.named(name), *args, "--catalog-uri", self.uri, "--json",
                        code=code, **kwargs)
 

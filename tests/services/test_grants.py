@@ -7,7 +7,7 @@ import secrets
 import cli
 import iceberg_tables as it
 import pytest
-from iceberg_lake import PLAIN, plain_rows
+from iceberg_lake import PLAIN, as_time_goes_by, plain_rows
 from pyiceberg.catalog.rest import RestCatalog
 from rest_lake import RestLake, delete_rows
 from service_script import run_script
@@ -92,7 +92,7 @@ class Grants(RestLake):
     def as_(self, role, command, name, *args, code=0, key=None):
         key = key or self.service.keys[role]
         run = cli.run(command, self.named(name), "--config", str(self.config), "--json", *args,
-                      code=code, env={**self.env, "TEST_KEY": key})
+                      code=code, env={**self.env, **as_time_goes_by(command), "TEST_KEY": key})
         assert key not in run.text + json.dumps(self.audited())
         return run
 
@@ -126,7 +126,8 @@ def fill(lake):
 
 
 def procedures(lake):
-    first = lake.load("t").snapshots()[0].snapshot_id
+    # This catalog lists them in no order.
+    first = min(lake.load("t").snapshots(), key=lambda s: s.sequence_number).snapshot_id
     return [("rewrite-data-files", ("--delete-file-threshold", "1")), ("rewrite-manifests", ()),
             ("expire-snapshots", ("--older-than", "now")),
             ("rollback-to-snapshot", (str(first),))]
@@ -185,6 +186,10 @@ def test_no_grant(grants):
         assert run.json["error"]["code"] == "not_found", run.text
         assert "Table does not exist" in run.err and "may not see" in run.err
         assert grants.state("t") == before, command
+        event = grants.audited()[-1]
+        assert (event["phase"], event["table"]) == ("aborted", run.json["table"])
+        assert event["statement_type"] == command.replace("-", "_")
+        assert "Table does not exist" in event["error"], event
 
 
 def test_grant_on_another_namespace(elsewhere):

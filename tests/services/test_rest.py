@@ -260,8 +260,8 @@ def test_commit_that_got_lost_once(table, proxy, fault):
 CONFLICT = error(409, "CommitFailedException", "somebody else was faster")
 
 KNOWN = {
-    "400": (error(400, "BadRequestException", "what is that"), 2, "invalid"),
-    "422": (error(422, "UnprocessableEntity", "what is that"), 2, "invalid"),
+    "400": (error(400, "BadRequestException", "what is that"), 1, "denied"),
+    "422": (error(422, "UnprocessableEntity", "what is that"), 1, "denied"),
     "403": (error(403, "ForbiddenException", "writer 'bob' lacks TABLE_WRITE_DATA"), 1, "denied"),
     "401": (error(401, "NotAuthorizedException", "who are you"), 1, "denied"),
     "404": (error(404, "NoSuchTableException", "Table does not exist"), 1, "not_found"),
@@ -281,6 +281,42 @@ def test_refused_for_good(table, proxy, home, fault, code, kind):
     phases = audit_phases(home)
     assert phases and set(phases) == {"intent", "aborted"}
     assert len(proxy.sent_commits) < 100
+
+
+def test_refused_although_nothing_changed(table, proxy, home):
+    """A catalog that answers 409 to everything is asked a few times, and for one plan."""
+    proxy.commits = [CONFLICT] * 100
+    run = rewrite(table, code=1)
+    assert run.json["error"]["code"] == "conflict", run.text
+    assert "although the table did not change" in run.json["reason"]
+    assert len(proxy.sent_commits) == 4
+    table.is_clean()
+    assert audit_phases(home) == ["intent", "aborted"]
+
+
+def test_table_withheld(table, proxy, home):
+    """R168: on record as a refused commit is."""
+    refusals = {"401": "denied", "403": "denied", "404": "not_found"}
+    for status, code in refusals.items():
+        before = len(audit_events(home))
+        proxy.reads = [forward, KNOWN[status][0]]  # After the catalog's configuration.
+        run = table.lake.run("table-health", "t", code=1)
+        assert run.json["error"]["code"] == code, run.text
+        (event,) = audit_events(home)[before:]
+        assert (event["phase"], event["status"]) == ("aborted", "failure")
+        assert event["statement_type"] == "table_health"
+        assert (event["catalog"], event["table"]) == (proxy.uri, run.json["table"])
+        assert event["actor"]["username"] and event["error"].startswith(code)
+
+
+def test_catalog_that_lets_nobody_in(table, proxy, home):
+    """R168: also where it refuses before it is asked for the table."""
+    proxy.reads = [KNOWN["403"][0]]
+    run = table.lake.run("rewrite-data-files", "t", code=1)
+    assert run.json["error"]["code"] == "denied", run.text
+    (event,) = audit_events(home)
+    assert (event["phase"], event["statement_type"]) == ("aborted", "rewrite_data_files")
+    assert (event["catalog"], event["table"]) == (proxy.uri, run.json["table"])
 
 
 UNKNOWN = {
@@ -414,7 +450,7 @@ def test_partial_progress_through_faults(nine, proxy):
     assert nine.rows("t") == rows and len(nine.data_entries("t")) == 9
 
 
-def test_partial_progress_with_an_unknown_outcome(nine, proxy):
+def test_partial_progress_with_an_unknown_outcome(nine, proxy, home):
     """It ends there: the outputs in doubt stay, those of commits that were never tried go, and
     those of the commit before are the table's."""
     rows = nine.rows("t")
@@ -422,6 +458,10 @@ def test_partial_progress_with_an_unknown_outcome(nine, proxy):
     run = nine.run("rewrite-data-files", "t", *THREE_COMMITS, code=1)
     assert run.json["error"]["code"] == "unknown_outcome", run.text
     assert "lacks TABLE_WRITE_DATA" in run.json["reason"] and len(proxy.sent_commits) == 3
+    landed = nine.head("t").snapshot_id
+    assert f"in the table: snapshots {landed}" in run.json["reason"]
+    assert [(e["phase"], e.get("snapshot_id")) for e in audit_events(home)] == \
+        [("intent", None), ("committed", landed), ("unknown", None)]
     assert len(nine.data_entries("t")) == 3 + 36 and nine.rows("t") == rows
     left = [path for path in nine.leftovers("t") if path.parts[0] == "data"]
     assert len(left) == 3
@@ -495,17 +535,34 @@ def test_others_are_always_faster(table, proxy, home):
     assert audit_phases(home) == ["intent", "aborted"] * 2
 
 
-def test_table_dropped_while_committing(table, proxy):
-    """It may have been renamed with our commit in it, so nothing is removed without a look."""
+def test_table_dropped_while_committing(table, proxy, home):
+    """The catalog does not find it, neither for the commit nor for the look: nothing was done."""
     lake = table.lake
     directory = lake.directory("t")
     proxy.commits = [after(lambda: lake.catalog.drop_table(lake.identifier("t")))]
     run = rewrite(table, code=1)
-    assert run.json["error"]["code"] in ("not_found", "unknown_outcome"), run.text
+    assert run.json["error"]["code"] == "not_found", run.text
     assert "Table does not exist" in run.err
+    assert audit_phases(home) == ["intent", "aborted"]
     assert not lake.catalog.table_exists(lake.identifier("t"))
     found = {p.relative_to(directory) for p in directory.rglob("*") if p.is_file()}
-    assert table.tree <= found
+    assert table.tree == found
+
+
+def test_table_dropped_after_a_lost_reply(table, proxy):
+    """R302: it may have been renamed with our commit in it: nothing is removed."""
+    lake = table.lake
+    directory = lake.directory("t")
+
+    def lose_then_drop(proxy, call):
+        proxy.ask(call)
+        lake.catalog.drop_table(lake.identifier("t"))
+
+    proxy.commits = [lose_then_drop]
+    run = rewrite(table, code=1)
+    assert run.json["error"]["code"] == "unknown_outcome", run.text
+    found = {p.relative_to(directory) for p in directory.rglob("*") if p.is_file()}
+    assert len({p for p in found - table.tree if p.parts[0] == "data"}) == 1
 
 
 def test_table_replaced_while_committing(table, proxy):
@@ -518,7 +575,9 @@ def test_table_replaced_while_committing(table, proxy):
         lake.append("t", plain_rows(0, 5))
 
     proxy.commits = [after(replace)]
-    run = rewrite(table, code=None)
+    run = rewrite(table, code=1)
+    assert run.json["error"]["code"] == "conflict", run.text
+    assert "another table has this name now" in run.err
     assert lake.rows("t") == it.sorted_rows(plain_rows(0, 5)), run.text
     assert len(lake.load("t").snapshots()) == 1
 
@@ -628,6 +687,19 @@ def test_credential_in_one_line_and_another_endpoint(table, proxy, home, tmp_pat
     assert any(c.path == "/realms/x/v1/oauth/tokens" for c in proxy.calls)
 
 
+def test_credentials_stay_with_their_host(table, proxy, home, tmp_path):
+    """--catalog-uri beside a configured catalog does not take its credentials elsewhere."""
+    for line, secret in (('token = "${TEST_TOKEN}"', TOKEN),
+                         ('headers = ["X-Key: key-xyz"]', "key-xyz"),
+                         ('credential = "job:${TEST_TOKEN}"', TOKEN)):
+        config = tmp_path / "lithify.toml"
+        config.write_text(f'[catalogs.lake]\nuri = "http://127.0.0.1:9/api"\n{line}\n')
+        shell = Secretive(table.lake, config, home, {"TEST_TOKEN": TOKEN})
+        run = shell.run("table-health", "--catalog-uri", proxy.uri, code=2, secrets=(secret,))
+        assert "http://127.0.0.1:9/api" in run.err and proxy.uri in run.err
+    assert proxy.calls == []
+
+
 def test_wrong_client_secret(table, proxy, home, tmp_path):
     proxy.token = TOKEN
     proxy.clients = {"job": SECRET}
@@ -640,6 +712,9 @@ def test_wrong_client_secret(table, proxy, home, tmp_path):
         assert words in run.err
     table.is_clean()
     assert proxy.sent_commits == []
+    (event,) = audit_events(home)
+    assert (event["phase"], event["statement_type"]) == ("aborted", "rewrite_data_files")
+    assert event["error"].startswith("denied")
 
 
 def test_secret_that_is_not_set(table, proxy, home, tmp_path):

@@ -45,6 +45,16 @@ std::optional<std::string> Difference(const Rows& expected, const Rows& found) {
   return std::nullopt;
 }
 
+// The rows, in the specs that a snapshot has them in.
+std::shared_ptr<const Rows> Moved(const Rows& rows, const SnapshotView& view) {
+  auto moved = std::make_shared<Rows>(rows);
+  for (auto& [id, row] : *moved) {
+    const auto found = view.rows.find(id);
+    if (found != view.rows.end()) row.spec_id = found->second.spec_id;
+  }
+  return moved;
+}
+
 std::map<DeleteName, const ManifestEntry*> ByName(const std::vector<ManifestEntry>& entries) {
   std::map<DeleteName, const ManifestEntry*> by_name;
   for (const ManifestEntry& entry : entries) by_name.emplace(NameOf(entry), &entry);
@@ -108,6 +118,7 @@ std::optional<std::string> IcebergOracle::ObserveSnapshot(const iceberg::TableMe
     if (snapshot.summary.at("operation") != "replace") return "nobody announced it";
     ++replaces_;
     known.rows = parent->rows;
+    if (moves_) known.rows = Moved(*parent->rows, *known.view);
   }
   if (auto wrong = Difference(*known.rows, known.view->rows)) {
     const std::string kind = effect == effects_.end() ? "a rewrite" : effect->second.kind;

@@ -54,6 +54,8 @@ class IcebergOracle {
   void ExpectRollback(const std::string& branch, int64_t snapshot_id) {
     rollbacks_.emplace(branch, snapshot_id);
   }
+  // Rewrites may move rows to another partition spec, and do nothing else to them.
+  void AllowMoves() { moves_ = true; }
   // This job was told to have changed nothing: none of its snapshots may be there, or come.
   std::optional<std::string> ExpectNothingOf(const std::string& job_id);
 
@@ -102,6 +104,7 @@ class IcebergOracle {
   std::map<int64_t, Known> snapshots_;  // All that ever were.
   std::map<std::string, JobTotals> jobs_;
   std::set<std::string> failed_jobs_;
+  bool moves_ = false;
   std::map<int64_t, std::pair<int64_t, std::string>> row_ids_;  // First -> (end, path).
   std::map<std::string, int64_t> first_row_ids_;                // By path.
   int64_t commits_ = 0;

@@ -1,6 +1,7 @@
 // Negative control: built with one guard of the Iceberg commit broken, this program succeeds only
-// if the simulation sees it, within the given number of seeds.
+// if the simulation sees it, within the given number of seeds, from FIRST on.
 
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <iostream>
@@ -9,14 +10,20 @@
 #include "iceberg_world.h"
 
 int main(int argc, char** argv) {
-  uint64_t seeds = 0;
-  const std::string_view text = argc == 2 ? argv[1] : "";
-  if (std::from_chars(text.data(), text.data() + text.size(), seeds).ec != std::errc()) {
-    std::cerr << "usage: iceberg_sim_control SEEDS\n";
+  std::array<uint64_t, 2> numbers = {0, 1};  // SEEDS and FIRST.
+  bool usage = argc < 2 || argc > 3;
+  for (int i = 1; i < argc && !usage; ++i) {
+    const std::string_view text = argv[i];
+    uint64_t& number = numbers[static_cast<size_t>(i) - 1];
+    usage = std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc();
+  }
+  if (usage) {
+    std::cerr << "usage: iceberg_sim_control SEEDS [FIRST]\n";
     return 2;
   }
+  const auto [seeds, first] = numbers;
   lithify::sim::IcebergReport total;
-  const auto seed = lithify::sim::RunIcebergSeeds(1, seeds, total);
+  const auto seed = lithify::sim::RunIcebergSeeds(first, seeds, total);
   if (!seed) {
     std::cerr << "the broken guard was not noticed in " << seeds << " seeds\n";
     return 1;

@@ -232,6 +232,9 @@ Status SnapshotReader::ReadFile(const iceberg::TableMetadata& table, const Manif
     });
     if (gone.Contains(pos) || equal) continue;
     row.spec_id = entry.file.spec_id;
+    if (!entry.file.partition.empty() && entry.file.partition[0] != iceberg::Value(row.p)) {
+      return Wrong("a row is in the wrong partition: " + row.ToString(), path);
+    }
     if (table.format_version >= 3) {
       row.last_updated = (*rows)[i].last_updated.value_or(entry.sequence_number);
       if ((*rows)[i].row_id) {

@@ -31,7 +31,7 @@ struct Row {
   int64_t id = 0;
   std::optional<int64_t> v;
   int64_t p = 0;
-  int spec_id = 0;  // Of the file that it is in; a rewrite keeps it.
+  int spec_id = 0;  // Of the file that it is in; a rewrite keeps it, unless it moves rows.
   // Format version 3.
   std::optional<int64_t> row_id;
   std::optional<int64_t> last_updated;

@@ -1,0 +1,509 @@
+// What the procedures tell: the audit log, results and errors, when something goes wrong. The
+// catalog and the files are in memory, and rows are only counted.
+#include "job/iceberg_job.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commit/iceberg_fixture.h"
+
+namespace lithify::job {
+namespace {
+
+namespace fs = std::filesystem;
+using catalog::LoadedTable;
+using catalog::MemoryCatalog;
+using catalog::TableIdent;
+using commit::Path;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+using Fault = MemoryCatalog::Fault;
+using Phase = observe::AuditEvent::Phase;
+
+// Writes one file of 100 bytes with the rows that the metadata tells of.
+class CountingRunner final : public rewrite::GroupRunner {
+ public:
+  struct State {
+    int runs = 0;
+    std::function<std::optional<Error>(const rewrite::GroupRequest&)> fail;
+  };
+  CountingRunner(storage::Store& store, State& state) : store_(store), state_(state) {}
+
+  Result<rewrite::FileFacts> Inspect(const std::string&) override { return rewrite::FileFacts(); }
+  Result<rewrite::GroupReport> Run(const rewrite::GroupRequest& request,
+                                   const CancelFlag&) override {
+    ++state_.runs;
+    if (state_.fail) {
+      if (auto error = state_.fail(request)) return Fail(std::move(*error));
+    }
+    rewrite::GroupReport report;
+    for (const rewrite::InputFile& input : request.inputs) {
+      report.rows_per_input.push_back(input.records);
+      report.rows_in += input.records;
+      report.bytes_in += input.size;
+    }
+    rewrite::OutputFile output;
+    output.name = request.new_name();
+    output.size = report.bytes_out = 100;
+    output.rows = report.rows_out = report.rows_in;
+    LITHIFY_TRY(store_.PutNew(request.partition + output.name, std::string(100, 'x')));
+    report.outputs.push_back(std::move(output));
+    return report;
+  }
+  Result<rewrite::VerifyReport> VerifyFile(const std::string&, const rewrite::RowRule&,
+                                           const CancelFlag&) override {
+    return rewrite::VerifyReport();
+  }
+
+ private:
+  storage::Store& store_;
+  State& state_;
+};
+
+// Forwards, but for what it was told.
+class ToldCatalog final : public catalog::Catalog {
+ public:
+  explicit ToldCatalog(catalog::Catalog& real) : real_(real) {}
+  Result<std::vector<std::vector<std::string>>> ListNamespaces(
+      const std::vector<std::string>& parent) override {
+    return real_.ListNamespaces(parent);
+  }
+  Result<std::vector<TableIdent>> ListTables(const std::vector<std::string>& parts) override {
+    return real_.ListTables(parts);
+  }
+  Result<LoadedTable> LoadTable(const TableIdent& ident) override {
+    if (const auto told = load_errors.find(ident); told != load_errors.end()) {
+      return Fail(Code(told->second), "told so", ident.ToString());
+    }
+    auto loaded = real_.LoadTable(ident);
+    if (loaded && replaced) loaded->metadata.table_uuid = "6e0f3a6c-8d6f-4d43-9c3c-a5c2c5d9a2f4";
+    return loaded;
+  }
+  Result<std::string> MetadataLocation(const TableIdent& ident) override {
+    if (const auto told = metadata.find(ident); told != metadata.end()) return told->second;
+    return Catalog::MetadataLocation(ident);
+  }
+  Result<LoadedTable> CommitTable(const TableIdent& ident,
+                                  std::span<const table::TableRequirement> requirements,
+                                  std::span<const table::TableUpdate> updates) override {
+    ++commits;
+    if (!replace_at_commit) return real_.CommitTable(ident, requirements, updates);
+    replaced = true;
+    return Fail(Code::kConflict, "told so");
+  }
+  std::string Describe() const override { return "told:"; }
+
+  std::map<TableIdent, Code> load_errors;
+  std::map<TableIdent, std::string> metadata;
+  bool replace_at_commit = false;
+  bool replaced = false;
+  int commits = 0;
+
+ private:
+  catalog::Catalog& real_;
+};
+
+class IcebergProcedures : public commit::IcebergTable {
+ protected:
+  IcebergJob Job() {
+    IcebergSettings settings;
+    settings.principal = "alice";
+    return IcebergJob({.catalog = told_,
+                       .locations = *locations_,
+                       .make_runner =
+                           [this](storage::Store& store) {
+                             return std::make_unique<CountingRunner>(store, runner_);
+                           },
+                       .clock = clock_,
+                       .random = random_,
+                       .audit = *audit_,
+                       .progress = *progress_},
+                      settings);
+  }
+
+  // Two small files in each of so many partitions.
+  void Fill(int partitions) {
+    Create();
+    std::vector<iceberg::DataFile> files;
+    for (int day = 1; day <= partitions; ++day) {
+      files.push_back(Data("a" + std::to_string(day), 10, day));
+      files.push_back(Data("b" + std::to_string(day), 10, day));
+    }
+    Append(files);
+  }
+  RewriteRequest Request() {
+    RewriteRequest request;
+    request.ident = ident_;
+    request.options.min_input_files = 2;
+    return request;
+  }
+  Result<RewriteResult> Rewrite(const RewriteRequest& request) {
+    return Job().RewriteDataFiles(request, cancel_);
+  }
+  // The n-th commit, from 0, and all after it.
+  void FaultFrom(int n, Fault fault) {
+    MemoryCatalog::Hooks hooks;
+    hooks.fault = [this, n, fault](const TableIdent&) {
+      return commits_++ < n ? Fault::kNone : fault;
+    };
+    catalog_.set_hooks(std::move(hooks));
+  }
+
+  std::vector<observe::AuditEvent> Events() {
+    std::vector<observe::AuditEvent> events;
+    auto records = audit_->ReadAll().value();
+    for (auto& record : records) events.push_back(std::move(record.event));
+    return events;
+  }
+  std::vector<std::string> Phases() {
+    std::vector<std::string> phases;
+    for (const auto& event : Events()) phases.emplace_back(observe::PhaseName(event.phase));
+    return phases;
+  }
+  // Data files that were written here.
+  size_t Outputs() {
+    size_t count = 0;
+    for (const std::string& key : store_->Keys()) count += key.ends_with(".parquet") ? 1 : 0;
+    return count;
+  }
+
+  CountingRunner::State runner_;
+  ToldCatalog told_{catalog_};
+  std::unique_ptr<observe::AuditLog> audit_ = observe::OpenMemoryAuditLog();
+  std::unique_ptr<observe::Progress> progress_ =
+      observe::MakeProgress(2, observe::ProgressMode::kNone, clock_, "test");
+  int commits_ = 0;
+};
+
+// --- partial progress ------------------------------------------------------------------------
+
+TEST_F(IcebergProcedures, R121EveryCommitOfPartialProgressIsNamed) {
+  Fill(3);
+  RewriteRequest request = Request();
+  request.partial_progress = true;
+  const RewriteResult result = Rewrite(request).value();
+  EXPECT_EQ(result.status, RewriteStatus::kCommitted);
+  std::vector<int64_t> ours;
+  for (const auto& snapshot : Load().metadata.snapshots) {
+    if (snapshot.summary.at("operation") == "replace") ours.push_back(snapshot.snapshot_id);
+  }
+  ASSERT_EQ(ours.size(), 3u);
+  EXPECT_EQ(result.snapshot_ids, ours);
+  EXPECT_EQ(result.snapshot_id, ours[2]);
+  const auto events = Events();
+  ASSERT_THAT(Phases(), ElementsAre("intent", "committed", "committed", "committed"));
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(events[i + 1].snapshot_id, ours[i]);
+    EXPECT_EQ(events[i + 1].rows, 20);  // Its own.
+    EXPECT_EQ(events[i + 1].bytes_in, 200);
+    EXPECT_EQ(events[i + 1].bytes_out, 100);
+  }
+}
+
+TEST_F(IcebergProcedures, R302PartialProgressThatEndsUnknownSaysWhatLanded) {
+  Fill(4);
+  RewriteRequest request = Request();
+  request.partial_progress = true;
+  FaultFrom(2, Fault::kLostBeforeApply);
+  const auto result = Rewrite(request);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kUnknownOutcome);
+  const auto& snapshots = Load().metadata.snapshots;
+  ASSERT_EQ(snapshots.size(), 3u);
+  const std::string landed = "snapshots " + std::to_string(snapshots[1].snapshot_id) + ", " +
+                             std::to_string(snapshots[2].snapshot_id);
+  EXPECT_THAT(result.error().ToString(), HasSubstr(landed));
+  const auto events = Events();
+  ASSERT_THAT(Phases(), ElementsAre("intent", "committed", "committed", "unknown"));
+  EXPECT_EQ(events[1].snapshot_id, snapshots[1].snapshot_id);
+  EXPECT_EQ(events[2].snapshot_id, snapshots[2].snapshot_id);
+  EXPECT_EQ(events[3].snapshot_id, 0);
+  EXPECT_EQ(events[3].rows, 0);
+  EXPECT_THAT(events[3].error, HasSubstr(landed));
+  // Two are the table's, one is in doubt, and the fourth was never tried.
+  EXPECT_EQ(Outputs(), 3u);
+}
+
+TEST_F(IcebergProcedures, R121PartialProgressThatFailsLateSaysWhatLanded) {
+  Fill(3);
+  RewriteRequest request = Request();
+  request.partial_progress = true;
+  FaultFrom(1, Fault::kDenied);
+  const RewriteResult result = Rewrite(request).value();
+  EXPECT_EQ(result.status, RewriteStatus::kPartial);
+  EXPECT_THAT(result.snapshot_ids, ElementsAre(Head().snapshot_id));
+  EXPECT_THAT(result.reason, HasSubstr("told to deny"));
+  EXPECT_EQ(Outputs(), 1u);
+}
+
+// --- conflicts that planning again does not solve ----------------------------------------------
+
+TEST_F(IcebergProcedures, R118ACatalogThatRefusesAnUnchangedTableIsNotPlannedForAgain) {
+  Fill(1);
+  FaultFrom(0, Fault::kConflict);
+  const auto result = Rewrite(Request());
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kConflict);
+  EXPECT_THAT(result.error().ToString(), HasSubstr("although the table did not change"));
+  EXPECT_EQ(runner_.runs, 1);
+  EXPECT_EQ(told_.commits, 4);
+  EXPECT_EQ(Outputs(), 0u);
+  EXPECT_THAT(Phases(), ElementsAre("intent", "aborted"));
+}
+
+TEST_F(IcebergProcedures, R115ATableThatTookTheNameIsNotRewritten) {
+  Fill(1);
+  told_.replace_at_commit = true;
+  const auto result = Rewrite(Request());
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kConflict);
+  EXPECT_THAT(result.error().ToString(), HasSubstr("another table has this name now"));
+  EXPECT_EQ(runner_.runs, 1);
+  EXPECT_EQ(told_.commits, 1);
+  EXPECT_EQ(Outputs(), 0u);
+}
+
+// --- the audit log -----------------------------------------------------------------------------
+
+TEST_F(IcebergProcedures, R168ATableThatTheCatalogWithholdsIsOnRecord) {
+  Fill(1);
+  const std::map<std::string, std::function<Error()>> calls = {
+      {"rewrite_data_files", [&] { return Rewrite(Request()).error(); }},
+      {"table_health", [&] { return Job().GetTableHealth(ident_, {}).error(); }},
+      {"expire_snapshots",
+       [&] { return Job().ExpireSnapshots(ident_, {}, false, cancel_).error(); }},
+      {"remove_orphan_files",
+       [&] { return Job().RemoveOrphanFiles(ident_, {}, true, cancel_).error(); }},
+      {"rewrite_manifests", [&] { return Job().RewriteManifests(ident_, cancel_).error(); }},
+      {"rollback_to_snapshot", [&] { return Job().RollbackToSnapshot(ident_, 1).error(); }},
+  };
+  for (const Code code : {Code::kDenied, Code::kNotFound}) {
+    told_.load_errors[ident_] = code;
+    for (const auto& [procedure, call] : calls) {
+      audit_ = observe::OpenMemoryAuditLog();
+      EXPECT_EQ(call().code, code) << procedure;
+      const auto events = Events();
+      ASSERT_EQ(events.size(), 1u) << procedure;
+      EXPECT_EQ(events[0].phase, Phase::kAborted);
+      EXPECT_EQ(events[0].procedure, procedure);
+      EXPECT_EQ(events[0].table, "sales.orders");
+      EXPECT_EQ(events[0].catalog, "told:");
+      EXPECT_EQ(events[0].actor, "alice");
+      EXPECT_EQ(events[0].job_id.size(), 36u);
+      EXPECT_THAT(events[0].error, StartsWith(std::string(CodeName(code)) + ": "));
+      EXPECT_THAT(events[0].error, HasSubstr("told so"));
+    }
+  }
+  // A catalog that cannot be reached has refused nobody.
+  told_.load_errors[ident_] = Code::kTransient;
+  audit_ = observe::OpenMemoryAuditLog();
+  for (const auto& [procedure, call] : calls) EXPECT_EQ(call().code, Code::kTransient);
+  EXPECT_THAT(Events(), IsEmpty());
+}
+
+TEST_F(IcebergProcedures, R178NothingIsOnRecordOfACallThatFindsNothingToDo) {
+  Create();
+  Append({Data("a"), Data("b")});
+  const int64_t head = Head().snapshot_id;
+  EXPECT_EQ(Job().RewriteManifests(ident_, cancel_)->snapshot_id, std::nullopt);
+  EXPECT_EQ(*Job().RollbackToSnapshot(ident_, head), head);
+  EXPECT_EQ(Head().snapshot_id, head);
+  EXPECT_THAT(Events(), IsEmpty());
+
+  Append({Data("c")});
+  const auto merged = Job().RewriteManifests(ident_, cancel_);
+  ASSERT_TRUE(merged) << merged.error().ToString();
+  EXPECT_EQ(merged->rewritten, 2);
+  ASSERT_THAT(Phases(), ElementsAre("intent", "committed"));
+  EXPECT_EQ(Events()[0].job_id, merged->job_id);
+  EXPECT_EQ(Events()[1].snapshot_id, merged->snapshot_id);
+  EXPECT_TRUE(Job().RollbackToSnapshot(ident_, head));
+  ASSERT_THAT(Phases(), ElementsAre("intent", "committed", "intent", "committed"));
+  EXPECT_EQ(Events()[3].snapshot_id, head);
+  EXPECT_FALSE(Job().RollbackToSnapshot(ident_, 12345));
+  EXPECT_EQ(Phases().back(), "aborted");
+}
+
+TEST_F(IcebergProcedures, R056AMergeOfManifestsThatFailsIsOnRecord) {
+  Create();
+  Append({Data("a")});
+  Append({Data("b")});
+  FaultFrom(0, Fault::kDenied);
+  EXPECT_EQ(Job().RewriteManifests(ident_, cancel_).error().code, Code::kDenied);
+  EXPECT_THAT(Phases(), ElementsAre("intent", "aborted"));
+  FaultFrom(0, Fault::kLostBeforeApply);
+  EXPECT_EQ(Job().RewriteManifests(ident_, cancel_).error().code, Code::kUnknownOutcome);
+  EXPECT_THAT(Phases(), ElementsAre("intent", "aborted", "intent", "unknown"));
+}
+
+// --- errors ------------------------------------------------------------------------------------
+
+TEST_F(IcebergProcedures, DamagedFilesAreNamedByTheirLocationAndWithAWayOut) {
+  Fill(1);
+  runner_.fail = [](const rewrite::GroupRequest& request) {
+    return Error{Code::kCorrupt, "the file is cut off", request.inputs[1].key + ": column id",
+                 "move it out of the partition"};
+  };
+  const auto result = Rewrite(Request());
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().context, Path("b1") + ": column id");
+  EXPECT_THAT(result.error().hint, HasSubstr("roll back to a snapshot without it"));
+  EXPECT_THAT(result.error().hint, Not(HasSubstr("partition")));
+
+  // An output has a location, too, and a hint of its own stays.
+  runner_.fail = [](const rewrite::GroupRequest& request) {
+    return Error{Code::kLimit, "no space left", request.partition + "x.parquet", "make room"};
+  };
+  const auto full = Rewrite(Request());
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().context, commit::kRoot + "/data/day=1/x.parquet");
+  EXPECT_EQ(full.error().hint, "make room");
+}
+
+// --- remove_orphan_files -----------------------------------------------------------------------
+
+class Neighbours : public IcebergProcedures {
+ protected:
+  void SetUp() override {
+    Create();
+    Append({Data("a")});
+  }
+  // A table of its own, whose metadata can be read, with these members of its metadata.
+  void Neighbour(const std::string& location, const std::string& properties = {}) {
+    const Status created = catalog_.CreateTable(
+        other_,
+        R"({"format-version":2,"table-uuid":"0b7a3c1e-3a3e-4b7c-9a52-1f2d9c0f8a11","location":")" +
+            location +
+            R"(","last-updated-ms":1,"last-column-id":0,"last-sequence-number":0,"schemas":[)"
+            R"({"schema-id":0,"type":"struct","fields":[]}],"current-schema-id":0,)"
+            R"("partition-specs":[{"spec-id":0,"fields":[]}],"default-spec-id":0,)"
+            R"("last-partition-id":999,"sort-orders":[{"order-id":0,"fields":[]}],)"
+            R"("default-sort-order-id":0,"snapshots":[],"properties":{)" +
+            R"("write.metadata.path":"s3://b/elsewhere/metadata")" + properties + "}}");
+    ASSERT_TRUE(created) << created.error().ToString();
+  }
+  Result<RemovedFiles> Sweep() {
+    return Job().RemoveOrphanFiles(ident_, {}, /*dry_run=*/true, cancel_);
+  }
+
+  const TableIdent other_{{"sales"}, "other"};
+};
+
+TEST_F(Neighbours, R188ATableInAnotherStorageIsNoNeighbour) {
+  Neighbour("file:///lake/other");
+  const auto swept = Sweep();
+  ASSERT_TRUE(swept) << swept.error().ToString();
+  EXPECT_THAT(swept->notes, IsEmpty());
+}
+
+TEST_F(Neighbours, R188ATableWhoseMetadataIsInAnotherStorageIsNoNeighbour) {
+  Neighbour("s3://b/apart");
+  told_.load_errors[other_] = Code::kUnsupported;
+  told_.metadata[other_] = "file:///lake/other/metadata/00001-x.metadata.json";
+  const auto swept = Sweep();
+  ASSERT_TRUE(swept) << swept.error().ToString();
+  ASSERT_EQ(swept->notes.size(), 1u);
+  EXPECT_THAT(swept->notes[0], HasSubstr("1 other tables are in another storage"));
+  // In this storage, or one that nobody knows, it might be here.
+  for (const char* doubt : {"s3://b/t/metadata/x.json", "dbfs:/t/metadata/x.json"}) {
+    told_.metadata[other_] = doubt;
+    const auto refused = Sweep();
+    ASSERT_FALSE(refused) << doubt;
+    EXPECT_EQ(refused.error().code, Code::kUnsupported);
+    EXPECT_THAT(refused.error().ToString(), HasSubstr("sales.other"));
+    EXPECT_THAT(refused.error().hint, HasSubstr("nothing was removed"));
+  }
+}
+
+TEST_F(Neighbours, R183WhereItIsInDoubtTheTableIsNamed) {
+  Neighbour("s3://b/apart", R"(,"write.data.path":"s3://other-bucket/t")");
+  const auto swept = Sweep();
+  ASSERT_FALSE(swept);
+  EXPECT_EQ(swept.error().code, Code::kDenied);
+  EXPECT_THAT(swept.error().message, HasSubstr("table sales.other uses s3://other-bucket/t"));
+  EXPECT_THAT(swept.error().hint, HasSubstr("nothing was removed"));
+  EXPECT_THAT(swept.error().hint, HasSubstr("set the location of table sales.other"));
+  EXPECT_THAT(swept.error().hint, HasSubstr(commit::kRoot));
+}
+
+TEST_F(Neighbours, I18OverlapIsRefused) {
+  Neighbour("s3a://b/t/inner");
+  const auto swept = Sweep();
+  ASSERT_FALSE(swept);
+  EXPECT_THAT(swept.error().message, HasSubstr("overlaps " + commit::kRoot));
+}
+
+// Now, plus what it was set to.
+class LaterClock final : public Clock {
+ public:
+  Time Now() const override { return SystemClock().Now() + later; }
+  Duration Monotonic() const override { return SystemClock().Monotonic(); }
+  void Sleep(Duration) override {}
+  Duration later = Duration::zero();
+};
+
+TEST(OrphansOnDisk, I19AFileThatWasMovedInWithAnOldTimeIsYoung) {
+  std::string root = testing::TempDir() + "/orphans-XXXXXX";
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
+  root = fs::canonical(root).string();
+  LaterClock clock;
+  SeededRandom random(7);
+  const auto locations = storage::MakeLocalLocations();
+  MemoryCatalog catalog(*locations, clock, random);
+  const TableIdent ident{{"sales"}, "orders"};
+  fs::create_directories(root + "/t/data");
+  ASSERT_TRUE(catalog.CreateTable(
+      ident,
+      R"({"format-version":1,"table-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1","location":")" +
+          root +
+          R"(/t","last-updated-ms":5,"last-column-id":0,"schema":{"type":"struct","fields":[]},)"
+          R"("partition-spec":[]})"));
+  const std::string moved = root + "/t/data/moved.parquet";
+  std::ofstream(root + "/moved.parquet") << "rows";
+  const timespec times[2] = {{0, UTIME_OMIT}, {1'700'000'000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, (root + "/moved.parquet").c_str(), times, 0), 0);
+  fs::rename(root + "/moved.parquet", moved);
+
+  const auto audit = observe::OpenMemoryAuditLog();
+  const auto progress = observe::MakeProgress(2, observe::ProgressMode::kNone, clock, "test");
+  IcebergJob job({.catalog = catalog,
+                  .locations = *locations,
+                  .make_runner = {},
+                  .clock = clock,
+                  .random = random,
+                  .audit = *audit,
+                  .progress = *progress},
+                 {});
+  const CancelFlag cancel;
+  plan::OrphanOptions options;
+  options.force = true;
+  auto swept = job.RemoveOrphanFiles(ident, options, false, cancel);
+  ASSERT_TRUE(swept) << swept.error().ToString();
+  EXPECT_EQ(swept->orphans.young, 1);
+  EXPECT_THAT(swept->files, IsEmpty());
+  EXPECT_TRUE(fs::exists(moved));
+
+  // Four days later it has been there for four days.
+  clock.later = std::chrono::hours(96);
+  swept = job.RemoveOrphanFiles(ident, options, false, cancel);
+  ASSERT_TRUE(swept) << swept.error().ToString();
+  EXPECT_THAT(swept->files, ElementsAre("file://" + moved));
+  EXPECT_FALSE(fs::exists(moved));
+  fs::remove_all(root);
+}
+
+}  // namespace
+}  // namespace lithify::job

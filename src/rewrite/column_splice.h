@@ -1,0 +1,90 @@
+// The splice tier for one column: the pages of many input chunks become one output chunk, moved as
+// they are where that is right (docs/ARCHITECTURE.md, "The rewrite engine"):
+//   - pages whose values stand for themselves (plain, delta, byte stream split) are copied;
+//   - small dictionaries are united, and only the indices of pages whose numbers change are mapped
+//     and packed again; levels pass through;
+//   - a dictionary that is used exactly once per entry, in order, is the values of a plain page in
+//     packed form: it is moved as such.
+// Whatever does not fit, or looks odd in any way, is left to the recode tier and its messages.
+#ifndef LITHIFY_REWRITE_COLUMN_SPLICE_H_
+#define LITHIFY_REWRITE_COLUMN_SPLICE_H_
+
+#include <arrow/util/type_fwd.h>
+#include <parquet/schema.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "rewrite/arrow_io.h"
+#include "rewrite/column_copy.h"
+#include "rewrite/raw_column.h"
+#include "rewrite/schema_tree.h"
+
+namespace lithify::rewrite {
+
+// A row group of an input.
+struct GroupPlace {
+  size_t input = 0;
+  int group = 0;
+};
+
+struct ColumnSpliceOptions {
+  int leaf = 0;  // Output leaf index.
+  OutputLeaf output;
+  const parquet::ColumnDescriptor* column = nullptr;  // Of the output.
+  arrow::Compression::type codec = arrow::Compression::UNCOMPRESSED;
+  std::optional<int> codec_level;
+  size_t statistics_bytes_max = 0;
+  bool plain_only = false;  // Whether a dictionary is unwanted.
+  // Whether every value has to be known, for a filter: then only dictionaries will do (P19).
+  bool bloom_filter = false;
+  // Pages that are smaller on average, in both ways, are left to the recode tier; larger ones too.
+  int64_t page_bytes_min = 0;
+  int64_t page_values_min = 0;
+  int64_t page_bytes_max = 0;
+  BoundedPool* pool = nullptr;
+  // Bytes of chunks that may stay in memory between the two readings, shared by all columns.
+  std::atomic<int64_t>* hold_bytes = nullptr;
+};
+
+// How many input chunks went which way.
+struct SpliceCounts {
+  int64_t copied = 0;    // Without a dictionary, or with one that all share.
+  int64_t united = 0;    // Through a dictionary united with others.
+  int64_t unfolded = 0;  // Dictionary to plain page.
+};
+
+class ColumnSplice {
+ public:
+  virtual ~ColumnSplice() = default;
+
+  // Whether nothing has to be packed again.
+  virtual bool moves_only() const = 0;
+  virtual const SpliceCounts& counts() const = 0;
+  // All pages, and what the footer says of the chunk. kCorrupt if the inputs are no longer what
+  // they were when they were looked at.
+  virtual Status Write(RawColumn& to) = 0;
+  // Key of the input that is being read, for messages.
+  virtual std::string current_input() const = 0;
+};
+
+// Whether the inputs' footers allow it for this column and these row groups, in order; those
+// without rows are passed over. No page is read.
+bool MayBeSpliced(const std::vector<std::unique_ptr<InputSource>>& inputs,
+                  const std::vector<GroupPlace>& places, const ColumnSpliceOptions& options);
+
+// Looks at every page of the chunks, for which MayBeSpliced() holds, and counts their rows (R100).
+// Null: the recode tier has to do it. `inputs` and `options.column` outlive the result. Errors are
+// those of reading; what is wrong with the pages is no error here.
+Result<std::unique_ptr<ColumnSplice>> SurveyColumn(
+    const std::vector<std::unique_ptr<InputSource>>& inputs, const std::vector<GroupPlace>& places,
+    const ColumnSpliceOptions& options);
+
+}  // namespace lithify::rewrite
+
+#endif  // LITHIFY_REWRITE_COLUMN_SPLICE_H_

@@ -1,0 +1,266 @@
+#include "rewrite/merged_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace lithify::rewrite {
+namespace {
+
+using parquet::EncodedStatistics;
+using parquet::Type;
+
+// The value of a statistic as Arrow compares it. The bytes outlive it.
+template <typename DType>
+typename DType::c_type ValueOf(const std::string& bytes) {
+  using T = typename DType::c_type;
+  if constexpr (std::is_same_v<DType, parquet::ByteArrayType>) {
+    return parquet::ByteArray(std::string_view(bytes));
+  } else if constexpr (std::is_same_v<DType, parquet::FLBAType>) {
+    return parquet::FixedLenByteArray(reinterpret_cast<const uint8_t*>(bytes.data()));
+  } else {
+    T value{};
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+  }
+}
+
+template <typename DType>
+bool LessThan(const parquet::Comparator& comparator, const std::string& a, const std::string& b) {
+  return static_cast<const parquet::TypedComparator<DType>&>(comparator)
+      .Compare(ValueOf<DType>(a), ValueOf<DType>(b));
+}
+
+template <typename T>
+bool IsNan(const std::string& bytes) {
+  T value{};
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return std::isnan(value);
+}
+
+bool IsFloat16(const parquet::ColumnDescriptor& column) {
+  return column.logical_type() != nullptr && column.logical_type()->is_float16();
+}
+
+uint16_t Half(const std::string& bytes) {
+  return static_cast<uint16_t>(static_cast<uint8_t>(bytes[0]) | static_cast<uint8_t>(bytes[1])
+                                                                    << 8);
+}
+
+// Zero has two forms, and a bound of zero stands for both (Parquet, "ColumnOrder").
+std::string WidenZero(const parquet::ColumnDescriptor& column, std::string value, bool upper) {
+  const char sign = upper ? '\0' : '\x80';
+  const bool real = column.physical_type() == Type::FLOAT ||
+                    column.physical_type() == Type::DOUBLE || IsFloat16(column);
+  if (!real) return value;
+  const bool zero = std::all_of(value.begin(), value.end() - 1, [](char c) { return c == 0; }) &&
+                    (value.back() & '\x7f') == 0;
+  if (zero) value.back() = sign;
+  return value;
+}
+
+// Writers of unsigned and binary columns that have long stated bounds in that order, in the fields
+// made for it. Of others nobody can tell from the footer as Arrow shows it.
+bool KnowsUnsignedOrder(std::string application) {
+  std::ranges::transform(application, application.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  constexpr std::string_view kKnown[] = {
+      "parquet-cpp-arrow", "parquet-mr", "parquet-rs", "duckdb", "polars", "lithify"};
+  return std::ranges::any_of(kKnown,
+                             [&](std::string_view name) { return application.starts_with(name); });
+}
+
+}  // namespace
+
+MergedStatistics::MergedStatistics(const parquet::ColumnDescriptor* column)
+    : column_(column),
+      comparator_(column->sort_order() == parquet::SortOrder::UNKNOWN
+                      ? nullptr
+                      : parquet::Comparator::Make(column)) {}
+
+bool MergedStatistics::Trusts(const parquet::FileMetaData& footer,
+                              const parquet::ColumnChunkMetaData& chunk,
+                              const parquet::ColumnDescriptor& input) const {
+  if (comparator_ == nullptr || input.sort_order() != column_->sort_order()) return false;
+  if (input.physical_type() != column_->physical_type()) return false;
+  if (input.physical_type() == Type::FIXED_LEN_BYTE_ARRAY &&
+      input.type_length() != column_->type_length()) {
+    return false;
+  }
+  if (column_->sort_order() == parquet::SortOrder::UNSIGNED &&
+      !KnowsUnsignedOrder(footer.writer_version().application_)) {
+    return false;
+  }
+  return chunk.is_stats_set();
+}
+
+bool MergedStatistics::IsBound(const std::string& value) const {
+  switch (column_->physical_type()) {
+    case Type::BOOLEAN: return value.size() == 1 && (value[0] & ~1) == 0;
+    case Type::INT32: return value.size() == sizeof(int32_t);
+    case Type::INT64: return value.size() == sizeof(int64_t);
+    case Type::FLOAT: return value.size() == sizeof(float) && !IsNan<float>(value);
+    case Type::DOUBLE: return value.size() == sizeof(double) && !IsNan<double>(value);
+    case Type::BYTE_ARRAY: return true;
+    case Type::FIXED_LEN_BYTE_ARRAY:
+      if (value.empty() || value.size() != static_cast<size_t>(column_->type_length())) {
+        return false;
+      }
+      return !IsFloat16(*column_) || (Half(value) & 0x7c00) != 0x7c00 || (Half(value) & 0x3ff) == 0;
+    default: return false;
+  }
+}
+
+bool MergedStatistics::Less(const std::string& a, const std::string& b) const {
+  const parquet::Comparator& by = *comparator_;
+  switch (column_->physical_type()) {
+    case Type::BOOLEAN: return LessThan<parquet::BooleanType>(by, a, b);
+    case Type::INT32: return LessThan<parquet::Int32Type>(by, a, b);
+    case Type::INT64: return LessThan<parquet::Int64Type>(by, a, b);
+    case Type::FLOAT: return LessThan<parquet::FloatType>(by, a, b);
+    case Type::DOUBLE: return LessThan<parquet::DoubleType>(by, a, b);
+    case Type::BYTE_ARRAY: return LessThan<parquet::ByteArrayType>(by, a, b);
+    default: return LessThan<parquet::FLBAType>(by, a, b);
+  }
+}
+
+bool MergedStatistics::Clean(EncodedStatistics& stated, int64_t values) const {
+  if (stated.has_null_count && (stated.null_count < 0 || stated.null_count > values)) {
+    stated.has_null_count = false;
+    stated.null_count = 0;
+  }
+  if (column_->max_definition_level() == 0) stated.set_null_count(0);
+  stated.has_distinct_count = false;
+  stated.distinct_count = 0;
+  stated.all_null_value = stated.has_null_count && stated.null_count == values;
+  stated.set_is_signed(column_->sort_order() == parquet::SortOrder::SIGNED);
+  if (stated.all_null_value) {
+    stated.ClearMinMax();
+    return true;
+  }
+  if (!stated.has_min || !stated.has_max || !IsBound(stated.min()) || !IsBound(stated.max()) ||
+      Less(stated.max(), stated.min())) {
+    stated.ClearMinMax();
+    stated.is_min_value_exact = stated.is_max_value_exact = std::nullopt;
+    return false;
+  }
+  stated.set_min(WidenZero(*column_, stated.min(), false));
+  stated.set_max(WidenZero(*column_, stated.max(), true));
+  return true;
+}
+
+void MergedStatistics::Add(const parquet::FileMetaData& footer,
+                           const parquet::ColumnChunkMetaData& chunk,
+                           const parquet::ColumnDescriptor& input) {
+  if (chunk.num_values() == 0) return;
+  AddSizes(chunk);
+  EncodedStatistics stated;
+  if (Trusts(footer, chunk, input)) stated = *chunk.encoded_statistics();
+  const bool bounded = Clean(stated, chunk.num_values());
+  nulls_known_ = nulls_known_ && stated.has_null_count;
+  nulls_ += stated.null_count;
+  if (stated.all_null_value) return;
+  bounds_known_ = bounds_known_ && bounded;
+  if (!bounds_known_) return;
+  // Of two equal bounds, the one that is known to be a value tells more.
+  const auto take = [](std::optional<Bound>& into, const std::string& value,
+                       const std::optional<bool>& exact, bool better, bool equal) {
+    if (better || (equal && exact == true)) into = Bound{value, exact};
+  };
+  const bool less = !min_ || Less(stated.min(), min_->value);
+  take(min_, stated.min(), stated.is_min_value_exact, less,
+       !less && !Less(min_->value, stated.min()));
+  const bool more = !max_ || Less(max_->value, stated.max());
+  take(max_, stated.max(), stated.is_max_value_exact, more,
+       !more && !Less(stated.max(), max_->value));
+}
+
+EncodedStatistics MergedStatistics::statistics(size_t bytes_max) const {
+  EncodedStatistics merged;
+  merged.set_is_signed(column_->sort_order() == parquet::SortOrder::SIGNED);
+  if (nulls_known_) merged.set_null_count(nulls_);
+  if (bounds_known_ && min_ && max_) {
+    merged.set_min(min_->value);
+    merged.set_max(max_->value);
+    merged.is_min_value_exact = min_->exact;
+    merged.is_max_value_exact = max_->exact;
+    merged.ApplyStatSizeLimits(bytes_max);
+  }
+  return merged;
+}
+
+std::optional<EncodedStatistics> MergedStatistics::OfPage(const PageHeader& header,
+                                                          bool trusted) const {
+  if (!trusted || !header.statistics) return std::nullopt;
+  const PageStatistics& in = *header.statistics;
+  EncodedStatistics stated;
+  if (in.min_value) stated.set_min(*in.min_value);
+  if (in.max_value) stated.set_max(*in.max_value);
+  if (in.null_count) stated.set_null_count(*in.null_count);
+  stated.is_min_value_exact = in.is_min_value_exact;
+  stated.is_max_value_exact = in.is_max_value_exact;
+  if (!Clean(stated, header.num_values)) return std::nullopt;
+  return stated;
+}
+
+std::optional<EncodedStatistics> MergedStatistics::OfIndexed(const parquet::ColumnIndex& index,
+                                                             size_t page, int64_t values) const {
+  EncodedStatistics stated;
+  if (index.has_null_counts()) stated.set_null_count(index.null_counts()[page]);
+  if (!index.null_pages()[page]) {
+    stated.set_min(index.encoded_min_values()[page]);
+    stated.set_max(index.encoded_max_values()[page]);
+  }
+  if (!Clean(stated, values) || stated.all_null_value != index.null_pages()[page]) {
+    return std::nullopt;
+  }
+  return stated;
+}
+
+std::optional<EncodedStatistics> MergedStatistics::OfChunk(
+    const parquet::FileMetaData& footer, const parquet::ColumnChunkMetaData& chunk,
+    const parquet::ColumnDescriptor& input) const {
+  if (!Trusts(footer, chunk, input)) return std::nullopt;
+  EncodedStatistics stated = *chunk.encoded_statistics();
+  if (!Clean(stated, chunk.num_values())) return std::nullopt;
+  return stated;
+}
+
+void MergedStatistics::AddSizes(const parquet::ColumnChunkMetaData& chunk) {
+  const auto stated = chunk.size_statistics();
+  const auto add = [&](bool& known, const std::vector<int64_t>& from, std::vector<int64_t>& into,
+                       int16_t max) {
+    // Of levels that are all 0, nothing is stated and nothing is missed.
+    if (max == 0) return;
+    const auto size = static_cast<size_t>(max) + 1;
+    known = known && from.size() == size &&
+            std::ranges::all_of(from, [](int64_t n) { return n >= 0; }) &&
+            std::accumulate(from.begin(), from.end(), uint64_t{0}) ==
+                static_cast<uint64_t>(chunk.num_values());
+    if (!known) return into.clear();
+    into.resize(size, 0);
+    for (size_t i = 0; i < size; ++i) into[i] += from[i];
+  };
+  static const std::vector<int64_t> kNone;
+  add(sizes_known_[0], stated ? stated->definition_level_histogram : kNone,
+      sizes_.definition_level_histogram, column_->max_definition_level());
+  add(sizes_known_[1], stated ? stated->repetition_level_histogram : kNone,
+      sizes_.repetition_level_histogram, column_->max_repetition_level());
+  const bool bytes = column_->physical_type() == Type::BYTE_ARRAY && stated &&
+                     stated->unencoded_byte_array_data_bytes &&
+                     *stated->unencoded_byte_array_data_bytes >= 0;
+  int64_t sum = sizes_.unencoded_byte_array_data_bytes.value_or(0);
+  sizes_known_[2] = sizes_known_[2] && bytes &&
+                    !__builtin_add_overflow(sum, *stated->unencoded_byte_array_data_bytes, &sum);
+  sizes_.unencoded_byte_array_data_bytes =
+      sizes_known_[2] ? std::optional<int64_t>(sum) : std::nullopt;
+}
+
+parquet::SizeStatistics MergedStatistics::sizes() const { return sizes_; }
+
+}  // namespace lithify::rewrite

@@ -1,0 +1,76 @@
+// Statistics of column chunks that become one chunk without being decoded: what the inputs state,
+// merged, where all of them state it and it can be relied on. Absent rather than wrong (P3, P17).
+#ifndef LITHIFY_REWRITE_MERGED_STATISTICS_H_
+#define LITHIFY_REWRITE_MERGED_STATISTICS_H_
+
+#include <parquet/metadata.h>
+#include <parquet/page_index.h>
+#include <parquet/schema.h>
+#include <parquet/size_statistics.h>
+#include <parquet/statistics.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rewrite/page_header.h"
+
+namespace lithify::rewrite {
+
+// Bounds, order and counts of one output column.
+class MergedStatistics {
+ public:
+  // `column` outlives this; it is the output's, in whose order the bounds are.
+  explicit MergedStatistics(const parquet::ColumnDescriptor* column);
+
+  // One more chunk, of a file with this footer. A chunk without values changes nothing.
+  void Add(const parquet::FileMetaData& footer, const parquet::ColumnChunkMetaData& chunk,
+           const parquet::ColumnDescriptor& input);
+
+  // Of all chunks added; a bound longer than `bytes_max` is left out, as Arrow's writer does.
+  parquet::EncodedStatistics statistics(size_t bytes_max) const;
+  // Nothing set where not all chunks have them.
+  parquet::SizeStatistics sizes() const;
+
+  // What a page with this header states; nullopt where `trusted` is false or it says too little for
+  // a column index: bounds, or that all is null.
+  std::optional<parquet::EncodedStatistics> OfPage(const PageHeader& header, bool trusted) const;
+  // What a column index states of one of its pages, likewise; the index is one that is trusted.
+  std::optional<parquet::EncodedStatistics> OfIndexed(const parquet::ColumnIndex& index,
+                                                      size_t page, int64_t values) const;
+  // What one chunk alone states, likewise.
+  std::optional<parquet::EncodedStatistics> OfChunk(const parquet::FileMetaData& footer,
+                                                    const parquet::ColumnChunkMetaData& chunk,
+                                                    const parquet::ColumnDescriptor& input) const;
+
+  // Whether bounds that the writer of this file stated are in the output's order.
+  bool Trusts(const parquet::FileMetaData& footer, const parquet::ColumnChunkMetaData& chunk,
+              const parquet::ColumnDescriptor& input) const;
+
+ private:
+  struct Bound {
+    std::string value;
+    std::optional<bool> exact;
+  };
+  bool IsBound(const std::string& value) const;
+  bool Less(const std::string& a, const std::string& b) const;
+  // Takes out of `stated` what cannot be; true if it has bounds, or says that all is null.
+  bool Clean(parquet::EncodedStatistics& stated, int64_t values) const;
+  void AddSizes(const parquet::ColumnChunkMetaData& chunk);
+
+  const parquet::ColumnDescriptor* const column_;
+  const std::shared_ptr<parquet::Comparator> comparator_;  // Null: values have no order.
+  bool nulls_known_ = true;
+  int64_t nulls_ = 0;
+  bool bounds_known_ = true;
+  std::optional<Bound> min_;
+  std::optional<Bound> max_;
+  bool sizes_known_[3] = {true, true, true};  // Definition and repetition levels, bytes.
+  parquet::SizeStatistics sizes_;
+};
+
+}  // namespace lithify::rewrite
+
+#endif  // LITHIFY_REWRITE_MERGED_STATISTICS_H_

@@ -1,0 +1,43 @@
+// Page bodies: checksum and compression.
+#ifndef LITHIFY_REWRITE_PAGE_CODEC_H_
+#define LITHIFY_REWRITE_PAGE_CODEC_H_
+
+#include <arrow/util/type_fwd.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace lithify::rewrite {
+
+// CRC-32 with gzip's polynomial, as page headers have it: of a page's body as stored. `before` is
+// the checksum of the bytes that precede these.
+uint32_t Crc32(std::span<const uint8_t> bytes, uint32_t before = 0);
+
+// One codec of page bodies. One thread at a time.
+class PageCodec {
+ public:
+  // `level` is the codec's own scale; nullopt: its default. kUnsupported: not built in.
+  static Result<PageCodec> Make(arrow::Compression::type codec, std::optional<int> level = {});
+  PageCodec(PageCodec&&) noexcept;
+  PageCodec& operator=(PageCodec&&) noexcept;
+  ~PageCodec();
+
+  // Appends what `stored` unpacks to, which must be exactly `size` bytes: kCorrupt otherwise, and
+  // `out` is as before. The caller has bounded `size`.
+  Status Decompress(std::span<const uint8_t> stored, int64_t size, std::string* out);
+  // Appends `plain` packed; returns how many bytes that were.
+  Result<int64_t> Compress(std::span<const uint8_t> plain, std::string* out);
+
+ private:
+  explicit PageCodec(std::unique_ptr<arrow::util::Codec> codec);
+  std::unique_ptr<arrow::util::Codec> codec_;  // Null: bodies are stored as they are.
+};
+
+}  // namespace lithify::rewrite
+
+#endif  // LITHIFY_REWRITE_PAGE_CODEC_H_

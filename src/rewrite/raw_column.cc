@@ -1,0 +1,114 @@
+#include "rewrite/raw_column.h"
+
+#include <arrow/buffer.h>
+#include <parquet/exception.h>
+
+#include <limits>
+#include <utility>
+
+#include "rewrite/page_codec.h"
+#include "rewrite/row_hash.h"
+
+namespace lithify::rewrite {
+namespace {
+
+constexpr int64_t kHeldBytes = 64 << 10;
+
+parquet::Encoding::type ToParquet(PageEncoding encoding) {
+  return static_cast<parquet::Encoding::type>(encoding);
+}
+
+}  // namespace
+
+RawColumn::RawColumn(Targets targets, arrow::MemoryPool* pool) : to_(std::move(targets)) {
+  if (pool != nullptr) {
+    PARQUET_ASSIGN_OR_THROW(held_, arrow::io::BufferOutputStream::Create(kHeldBytes, pool));
+  }
+}
+
+RawColumn::Written RawColumn::Put(PageHeader& header, std::span<const uint8_t> front,
+                                  std::span<const uint8_t> rest) {
+  const size_t size = front.size() + rest.size();
+  if (size > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+    throw parquet::ParquetException("a page of more than 2 GiB");
+  }
+  header.compressed_page_size = static_cast<int32_t>(size);
+  if (!header.crc) header.crc = Crc32(rest, Crc32(front));
+  header_.clear();
+  AppendPageHeader(header, &header_);
+  if (!held_ && !start_) {
+    PARQUET_ASSIGN_OR_THROW(start_, to_.sink->Tell());
+  }
+  arrow::io::OutputStream& out = held_ ? *held_ : *to_.sink;
+  // Whether in memory or not, offsets count from the chunk's start until it is closed.
+  const Written written{compressed_bytes_, static_cast<int64_t>(header_.size() + size)};
+  PARQUET_THROW_NOT_OK(out.Write(header_.data(), static_cast<int64_t>(header_.size())));
+  for (const auto part : {front, rest}) {
+    if (!part.empty()) {
+      PARQUET_THROW_NOT_OK(out.Write(part.data(), static_cast<int64_t>(part.size())));
+    }
+  }
+  compressed_bytes_ += written.bytes;
+  uncompressed_bytes_ += static_cast<int64_t>(header_.size()) + header.uncompressed_page_size;
+  fingerprint_ = HashMix(fingerprint_ + *header.crc);
+  return written;
+}
+
+void RawColumn::WriteDictionary(PageHeader header, std::span<const uint8_t> body) {
+  if (dictionary_at_ || data_at_) {
+    throw parquet::ParquetException("a dictionary page that is not the first page");
+  }
+  dictionary_at_ = Put(header, body, {}).offset;
+  ++dictionary_encodings_[ToParquet(header.encoding)];
+}
+
+void RawColumn::WriteData(PageHeader header, std::span<const uint8_t> front,
+                          std::span<const uint8_t> rest, const Facts& facts) {
+  const Written written = Put(header, front, rest);
+  if (!data_at_) data_at_ = written.offset;
+  ++data_encodings_[ToParquet(header.encoding)];
+  // An index by rows needs pages that begin with one.
+  if (!facts.begins_row) to_.offset_index = nullptr;
+  if (to_.offset_index != nullptr) {
+    to_.offset_index->AddPage(written.offset, static_cast<int32_t>(written.bytes), rows_);
+  }
+  if (facts.statistics == nullptr) to_.column_index = nullptr;
+  if (to_.column_index != nullptr) {
+    to_.column_index->AddPage(*facts.statistics, parquet::SizeStatistics());
+  }
+  values_ += header.num_values;
+  rows_ += facts.rows;
+  ++data_pages_;
+}
+
+void RawColumn::SetStatistics(const parquet::EncodedStatistics& statistics,
+                              const parquet::SizeStatistics& sizes) {
+  if (statistics.is_set()) to_.metadata->SetStatistics(statistics);
+  if (sizes.is_set()) to_.metadata->SetSizeStatistics(sizes);
+}
+
+void RawColumn::CloseIndexes(int64_t base) {
+  // A builder that is not finished writes nothing. One index is of no use to readers without the
+  // other: they find pages through the offsets.
+  if (to_.offset_index == nullptr) return;
+  to_.offset_index->Finish(base);
+  if (to_.column_index != nullptr) to_.column_index->Finish();
+}
+
+int64_t RawColumn::Close() {
+  int64_t base = start_.value_or(0);
+  if (held_) {
+    PARQUET_ASSIGN_OR_THROW(base, to_.sink->Tell());
+    PARQUET_ASSIGN_OR_THROW(const auto bytes, held_->Finish());
+    PARQUET_THROW_NOT_OK(to_.sink->Write(bytes));
+    held_.reset();
+  }
+  if (!data_at_) throw parquet::ParquetException("a column chunk without a data page");
+  CloseIndexes(base);
+  to_.metadata->Finish(values_, dictionary_at_ ? base + *dictionary_at_ : 0, -1, base + *data_at_,
+                       compressed_bytes_, uncompressed_bytes_, dictionary_at_.has_value(), false,
+                       dictionary_encodings_, data_encodings_);
+  return uncompressed_bytes_;
+}
+
+}  // namespace lithify::rewrite

@@ -1,0 +1,168 @@
+#include "rewrite/raw_pages.h"
+
+#include <arrow/buffer.h>
+#include <arrow/io/interfaces.h>
+#include <arrow/memory_pool.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "rewrite/arrow_io.h"
+#include "rewrite/page_codec.h"
+
+namespace lithify::rewrite {
+namespace {
+
+std::unexpected<Error> Corrupt(std::string message) {
+  return Fail(Code::kCorrupt, std::move(message), "", "restore the file from its source");
+}
+
+// A range that lies within the file.
+Status CheckRange(const ChunkRange& range, int64_t file_size) {
+  if (range.num_values < 0 || range.padding < 0) {
+    return Corrupt("a column chunk of " + std::to_string(range.num_values) + " values");
+  }
+  if (range.start < 0 || range.bytes < 0 || range.start > file_size ||
+      range.bytes > file_size - range.start) {
+    return Corrupt("a column chunk of " + std::to_string(range.bytes) + " bytes at " +
+                   std::to_string(range.start) + " in a file of " + std::to_string(file_size));
+  }
+  return {};
+}
+
+}  // namespace
+
+int64_t ChunkStart(int64_t data_page_offset, bool has_dictionary_page_offset,
+                   int64_t dictionary_page_offset) {
+  const bool in_front = has_dictionary_page_offset && dictionary_page_offset > 0 &&
+                        dictionary_page_offset < data_page_offset;
+  return in_front ? dictionary_page_offset : data_page_offset;
+}
+
+RawPages::RawPages(std::shared_ptr<arrow::io::RandomAccessFile> file, int64_t file_size,
+                   const ChunkRange& range, const RawPagesOptions& options, arrow::MemoryPool* pool)
+    : file_(std::move(file)), range_(range), options_(options), pool_(pool), at_(range.start) {
+  if (const Status checked = CheckRange(range, file_size); !checked) {
+    last_ = Fail(checked.error());
+    return;
+  }
+  const int64_t behind = file_size - range.start - range.bytes;
+  end_ = range.start + range.bytes + std::min(range.padding, behind);
+  held_from_ = range.start;
+}
+
+RawPages::~RawPages() = default;
+
+Result<bool> RawPages::Next(RawPage* page) {
+  if (last_ && *last_) last_ = Advance(page);
+  return last_;
+}
+
+Result<bool> RawPages::Advance(RawPage* page) {
+  // Where writers made no data page, they state its offset as 0.
+  if (range_.num_values == 0) return false;
+  while (at_ < range_.start + range_.bytes || values_ < range_.num_values) {
+    LITHIFY_TRY_ASSIGN(const size_t header_size, ReadHeader(&page->header));
+    const auto header_bytes = static_cast<int64_t>(header_size);
+    LITHIFY_TRY(CheckSizes(page->header, header_bytes));
+    LITHIFY_TRY_ASSIGN(const auto held, Ensure(header_bytes + page->header.compressed_page_size));
+    page->offset = at_;
+    page->whole = held.first(header_size + static_cast<size_t>(page->header.compressed_page_size));
+    page->header_bytes = page->whole.first(header_size);
+    page->body = page->whole.subspan(header_size);
+    if (options_.verify_crc && page->header.crc && Crc32(page->body) != *page->header.crc) {
+      return Corrupt("the checksum of the page at " + std::to_string(at_) + " is wrong");
+    }
+    LITHIFY_TRY(Count(page->header));
+    at_ += static_cast<int64_t>(page->whole.size());
+    if (page->header.is_data() || page->header.type == PageType::kDictionary) return true;
+  }
+  return false;
+}
+
+// At least `bytes` from at_ on, or all that there are up to the end.
+Result<std::span<const uint8_t>> RawPages::Ensure(int64_t bytes) {
+  bytes = std::min(bytes, end_ - at_);
+  int64_t kept = held_from_ + held_ - at_;
+  if (kept < bytes) {
+    const int64_t want =
+        std::min(std::max(bytes, std::max<int64_t>(options_.read_bytes, 1)), end_ - at_);
+    if (buffer_ == nullptr || buffer_->size() < want) {
+      auto larger = arrow::AllocateResizableBuffer(want, pool_);
+      if (!larger.ok()) return Fail(FromArrow(larger.status()));
+      if (kept > 0)
+        std::memcpy((*larger)->mutable_data(), buffer_->data() + (at_ - held_from_),
+                    static_cast<size_t>(kept));
+      buffer_ = std::move(*larger);
+    } else if (kept > 0) {
+      std::memmove(buffer_->mutable_data(), buffer_->data() + (at_ - held_from_),
+                   static_cast<size_t>(kept));
+    }
+    held_from_ = at_;
+    held_ = kept;
+    while (held_ < want) {
+      const auto got = file_->ReadAt(at_ + held_, want - held_, buffer_->mutable_data() + held_);
+      if (!got.ok()) return Fail(FromArrow(got.status()));
+      if (*got <= 0) {
+        return Corrupt("the file ends at " + std::to_string(at_ + held_) +
+                       ", within a column chunk");
+      }
+      held_ += *got;
+    }
+    kept = held_;
+  }
+  return std::span(buffer_->data() + (at_ - held_from_), static_cast<size_t>(kept));
+}
+
+Result<size_t> RawPages::ReadHeader(PageHeader* header) {
+  // Most headers are shorter; statistics can make them long.
+  int64_t want = 256;
+  while (at_ < end_) {
+    LITHIFY_TRY_ASSIGN(const auto held, Ensure(want));
+    auto parsed = ParsePageHeader(held, header);
+    if (!parsed) return Fail(std::move(parsed.error()).In("offset " + std::to_string(at_)));
+    if (*parsed > 0) return *parsed;
+    if (static_cast<int64_t>(held.size()) >= end_ - at_) break;
+    want = static_cast<int64_t>(held.size()) * 2;
+  }
+  return Corrupt("the column chunk ends at " + std::to_string(end_) + " after " +
+                 std::to_string(values_) + " of " + std::to_string(range_.num_values) + " values");
+}
+
+Status RawPages::CheckSizes(const PageHeader& header, int64_t header_bytes) const {
+  const int64_t largest = std::max(header.compressed_page_size, header.uncompressed_page_size);
+  if (largest > options_.page_bytes_max) {
+    return Fail(Code::kLimit,
+                "the page at " + std::to_string(at_) + " has " + FormatBytes(largest) +
+                    ", more than " + FormatBytes(options_.page_bytes_max),
+                "", "raise --memory; the file may be damaged");
+  }
+  if (header_bytes + header.compressed_page_size > end_ - at_) {
+    return Corrupt("the page at " + std::to_string(at_) + " of " +
+                   std::to_string(header.compressed_page_size) +
+                   " bytes reaches behind its column chunk, which ends at " + std::to_string(end_));
+  }
+  return {};
+}
+
+Status RawPages::Count(const PageHeader& header) {
+  if (header.type == PageType::kDictionary) {
+    if (dictionary_ || data_) {
+      return Corrupt("the dictionary at " + std::to_string(at_) + " is not the first page");
+    }
+    dictionary_ = true;
+  }
+  if (!header.is_data()) return {};
+  data_ = true;
+  values_ += header.num_values;
+  if (values_ > range_.num_values) {
+    return Corrupt("pages of more than the " + std::to_string(range_.num_values) +
+                   " values of their column chunk, at " + std::to_string(at_));
+  }
+  return {};
+}
+
+}  // namespace lithify::rewrite

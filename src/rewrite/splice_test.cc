@@ -1,0 +1,846 @@
+// The splice tier: which columns are moved, how, and what the outputs state of them.
+#include <parquet/bloom_filter.h>
+#include <parquet/bloom_filter_reader.h>
+#include <parquet/file_reader.h>
+#include <parquet/metadata.h>
+#include <parquet/page_index.h>
+#include <parquet/statistics.h>
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <span>
+
+#include "rewrite/file_writer.h"
+#include "rewrite/merged_statistics.h"
+#include "rewrite/page_codec.h"
+#include "rewrite/page_header.h"
+#include "rewrite/table_fixture.h"
+
+namespace lithify::rewrite {
+namespace {
+
+using parquet::Encoding;
+using parquet::WriterProperties;
+using Ways = std::map<std::string, int64_t>;
+
+constexpr int kRows = 5000;
+
+std::shared_ptr<arrow::Array> Longs(int64_t first, int64_t step = 1, int64_t modulo = 0,
+                                    int rows = kRows) {
+  arrow::Int64Builder builder;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t value = modulo == 0 ? i : i % modulo;
+    EXPECT_TRUE(builder.Append(first + value * step).ok());
+  }
+  return builder.Finish().ValueOrDie();
+}
+
+// Every seventh is null, if asked for.
+std::shared_ptr<arrow::Array> Texts(const std::string& prefix, int modulo, bool nulls,
+                                    int rows = kRows) {
+  arrow::StringBuilder builder;
+  for (int i = 0; i < rows; ++i) {
+    if (nulls && i % 7 == 3) {
+      EXPECT_TRUE(builder.AppendNull().ok());
+    } else {
+      EXPECT_TRUE(builder.Append(prefix + std::to_string(i % modulo)).ok());
+    }
+  }
+  return builder.Finish().ValueOrDie();
+}
+
+std::shared_ptr<arrow::Table> OneColumn(const std::shared_ptr<arrow::Array>& column,
+                                        bool nullable = true) {
+  return arrow::Table::Make(arrow::schema({arrow::field("c", column->type(), nullable)}), {column});
+}
+
+std::shared_ptr<WriterProperties> Properties(
+    const std::function<void(WriterProperties::Builder&)>& with = {}) {
+  WriterProperties::Builder builder;
+  builder.compression(arrow::Compression::ZSTD);
+  if (with) with(builder);
+  return builder.build();
+}
+
+std::shared_ptr<WriterProperties> Plain(
+    const std::function<void(WriterProperties::Builder&)>& with = {}) {
+  return Properties([&](auto& builder) {
+    builder.disable_dictionary();
+    if (with) with(builder);
+  });
+}
+
+std::unique_ptr<parquet::ParquetFileReader> Open(const std::string& bytes) {
+  return parquet::ParquetFileReader::Open(
+      std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(bytes)));
+}
+
+// Headers and bodies of the pages of column 0 in row group 0.
+struct PageOf {
+  PageHeader header;
+  std::string body;
+};
+std::vector<PageOf> PagesOf(const std::string& bytes) {
+  const auto footer = Open(bytes)->metadata();
+  const auto group = footer->RowGroup(0);
+  const auto chunk = group->ColumnChunk(0);
+  int64_t at =
+      chunk->has_dictionary_page() ? chunk->dictionary_page_offset() : chunk->data_page_offset();
+  const int64_t end = at + chunk->total_compressed_size();
+  std::vector<PageOf> pages;
+  while (at < end) {
+    PageOf page;
+    const auto* data = reinterpret_cast<const uint8_t*>(bytes.data()) + at;
+    const auto length =
+        ParsePageHeader(std::span(data, static_cast<size_t>(end - at)), &page.header);
+    EXPECT_TRUE(length && *length > 0);
+    const auto size = static_cast<size_t>(page.header.compressed_page_size);
+    page.body.assign(reinterpret_cast<const char*>(data) + *length, size);
+    at += static_cast<int64_t>(*length + size);
+    pages.push_back(std::move(page));
+  }
+  return pages;
+}
+
+class SpliceTest : public RunnerTest {
+ protected:
+  void PutColumn(const std::shared_ptr<arrow::Array>& column,
+                 const std::shared_ptr<WriterProperties>& properties, bool nullable = true) {
+    const std::string bytes = WriteParquet(*OneColumn(column, nullable), 1 << 20, properties);
+    expected_.push_back(ReadParquet(bytes));
+    Put("in" + std::to_string(inputs_++) + ".parquet", bytes);
+  }
+
+  // Runs, and expects these ways, and the rows of all that was put.
+  void ExpectWays(const Ways& ways) {
+    const auto report = Run();
+    ASSERT_TRUE(report) << report.error().ToString();
+    EXPECT_EQ(report->splices, ways);
+    ASSERT_EQ(report->outputs.size(), 1U);
+    output_ = Bytes(report->outputs[0].name);
+    const auto actual = Output(*report);
+    const auto all = arrow::ConcatenateTables(expected_).ValueOrDie()->CombineChunks().ValueOrDie();
+    EXPECT_TRUE(actual->Equals(*all, false)) << actual->ToString() << all->ToString();
+    report_ = *report;
+  }
+
+  std::vector<std::shared_ptr<arrow::Table>> expected_;
+  std::string output_;
+  GroupReport report_;
+};
+
+TEST_F(SpliceTest, PlainPagesAreCopiedByteForByte) {
+  std::vector<std::string> bodies;
+  for (int i = 0; i < 3; ++i) {
+    PutColumn(Longs(i * 10'000), Plain(), false);
+    bodies.push_back(PagesOf(Bytes("in" + std::to_string(inputs_ - 1) + ".parquet"))[0].body);
+  }
+  ExpectWays({{"copied", 3}});
+  EXPECT_EQ(report_.tiers, (Ways{{"splice", 3}}));
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(pages[i].body, bodies[i]);
+    EXPECT_EQ(
+        pages[i].header.crc,
+        Crc32(std::span(reinterpret_cast<const uint8_t*>(bodies[i].data()), bodies[i].size())));
+  }
+}
+
+TEST_F(SpliceTest, FooterAndIndexesTellWhatTheChunkHolds) {
+  for (int i = 0; i < 3; ++i) PutColumn(Longs(i * 10'000), Plain(), false);
+  ExpectWays({{"copied", 3}});
+  const auto reader = Open(output_);
+  const auto group = reader->metadata()->RowGroup(0);
+  const auto chunk = group->ColumnChunk(0);
+  EXPECT_EQ(group->num_rows(), 3 * kRows);
+  EXPECT_EQ(chunk->num_values(), 3 * kRows);
+  EXPECT_FALSE(chunk->has_dictionary_page());
+  EXPECT_EQ(chunk->data_page_offset(), 4);
+  ASSERT_EQ(chunk->encoding_stats().size(), 1U);
+  EXPECT_EQ(chunk->encoding_stats()[0].encoding, Encoding::PLAIN);
+  EXPECT_EQ(chunk->encoding_stats()[0].count, 3);
+  const auto stats = std::static_pointer_cast<parquet::Int64Statistics>(chunk->statistics());
+  EXPECT_EQ(stats->min(), 0);
+  EXPECT_EQ(stats->max(), 20'000 + kRows - 1);
+  EXPECT_EQ(stats->null_count(), 0);
+  EXPECT_FALSE(stats->HasDistinctCount());
+  const auto indexes = reader->GetPageIndexReader()->RowGroup(0);
+  const auto offsets = indexes->GetOffsetIndex(0)->page_locations();
+  ASSERT_EQ(offsets.size(), 3U);
+  EXPECT_EQ(offsets[0].offset, 4);
+  EXPECT_EQ(offsets[2].first_row_index, 2 * kRows);
+  EXPECT_EQ(offsets[2].offset + offsets[2].compressed_page_size,
+            4 + chunk->total_compressed_size());
+  const auto bounds =
+      std::static_pointer_cast<parquet::Int64ColumnIndex>(indexes->GetColumnIndex(0));
+  EXPECT_EQ(bounds->min_values(), (std::vector<int64_t>{0, 10'000, 20'000}));
+  EXPECT_EQ(bounds->boundary_order(), parquet::BoundaryOrder::Ascending);
+  const auto again = runner_->VerifyFile("p/" + report_.outputs[0].name, RowRule{}, cancel_);
+  ASSERT_TRUE(again) << again.error().ToString();
+  EXPECT_EQ(again->rows, 3 * kRows);
+}
+
+// Writers of a page index leave out statistics in page headers.
+TEST_F(SpliceTest, ThePageIndexOfAnInputGoesOn) {
+  PutColumn(Longs(7), Plain([](auto& builder) {
+              builder.enable_write_page_index()->data_pagesize(16'000)->write_batch_size(500);
+            }),
+            false);
+  const std::string input = Bytes("in0.parquet");
+  ASSERT_FALSE(PagesOf(input)[0].header.statistics);
+  PutColumn(Longs(-5), Plain(), false);
+  ExpectWays({{"copied", 2}});
+  const auto of = [](const std::string& bytes) {
+    const auto reader = Open(bytes);
+    return std::static_pointer_cast<parquet::Int64ColumnIndex>(
+        reader->GetPageIndexReader()->RowGroup(0)->GetColumnIndex(0));
+  };
+  const auto before = of(input);
+  const auto after = of(output_);
+  ASSERT_NE(after, nullptr);
+  auto least = before->min_values();
+  auto most = before->max_values();
+  ASSERT_GT(least.size(), 2U);
+  least.push_back(-5);
+  most.push_back(-5 + kRows - 1);
+  EXPECT_EQ(after->min_values(), least);
+  EXPECT_EQ(after->max_values(), most);
+}
+
+TEST_F(SpliceTest, EncodingsAndPageVersionsAreKept) {
+  const auto v2 = [](auto& builder) {
+    builder.data_page_version(parquet::ParquetDataPageVersion::V2);
+  };
+  PutColumn(Longs(0), Plain());
+  PutColumn(Longs(7), Plain(v2));
+  PutColumn(Longs(1), Plain([](auto& b) { b.encoding(Encoding::DELTA_BINARY_PACKED); }));
+  PutColumn(Longs(2), Plain([&](auto& b) {
+              b.encoding(Encoding::BYTE_STREAM_SPLIT);
+              v2(b);
+            }));
+  request_.shape.splice_page_bytes_min = 0;
+  ExpectWays({{"copied", 4}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 4U);
+  EXPECT_EQ(pages[1].header.type, PageType::kDataV2);
+  EXPECT_EQ(pages[2].header.encoding, PageEncoding::kDeltaBinaryPacked);
+  EXPECT_EQ(pages[3].header.encoding, PageEncoding::kByteStreamSplit);
+}
+
+TEST_F(SpliceTest, SmallDictionariesAreUnited) {
+  PutColumn(Texts("a", 10, true), Properties());
+  PutColumn(Texts("b", 20, true), Properties());
+  PutColumn(Texts("a", 12, true), Properties([](auto& builder) {
+              builder.data_page_version(parquet::ParquetDataPageVersion::V2);
+            }));
+  ExpectWays({{"united", 3}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 4U);
+  EXPECT_EQ(pages[0].header.type, PageType::kDictionary);
+  EXPECT_EQ(pages[0].header.num_values, 32);
+  for (size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(pages[i].header.encoding, PageEncoding::kRleDictionary);
+  }
+  const auto footer = Open(output_)->metadata();
+  const auto chunk = footer->RowGroup(0)->ColumnChunk(0);
+  EXPECT_EQ(chunk->dictionary_page_offset(), 4);
+  EXPECT_GT(chunk->data_page_offset(), 4);
+  EXPECT_EQ(chunk->encoded_statistics()->min(), "a0");
+  EXPECT_EQ(chunk->encoded_statistics()->max(), "b9");
+  EXPECT_EQ(chunk->encoded_statistics()->null_count, 3 * 714);
+}
+
+TEST_F(SpliceTest, P19_AFilterIsMadeOfTheUnitedDictionary) {
+  const auto filtered = Properties(
+      [](auto& builder) { builder.enable_bloom_filter("c", parquet::BloomFilterOptions{}); });
+  PutColumn(Texts("a", 10, true), filtered);
+  PutColumn(Texts("b", 20, true), Properties());
+  ExpectWays({{"united", 2}});
+  const auto reader = Open(output_);
+  const auto filter = reader->GetBloomFilterReader().RowGroup(0)->GetColumnBloomFilter(0);
+  ASSERT_NE(filter, nullptr);
+  const auto has = [&](const std::string& value) {
+    return filter->FindHash(filter->Hash(std::string_view(value)));
+  };
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(has("a" + std::to_string(i)));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(has("b" + std::to_string(i)));
+  int wrong = 0;
+  for (int i = 20; i < 220; ++i) wrong += has("b" + std::to_string(i)) ? 1 : 0;
+  EXPECT_LT(wrong, 50);
+  // Of longs, the hash is that of eight bytes.
+  request_.inputs.clear();
+  expected_.clear();
+  PutColumn(Longs(-3, 7, 100), filtered);
+  ExpectWays({{"copied", 1}});
+  const auto other = Open(output_);
+  const auto longs = other->GetBloomFilterReader().RowGroup(0)->GetColumnBloomFilter(0);
+  ASSERT_NE(longs, nullptr);
+  for (int64_t i = 0; i < 100; ++i) EXPECT_TRUE(longs->FindHash(longs->Hash(-3 + 7 * i)));
+}
+
+TEST_F(SpliceTest, PagesThatShareOneDictionaryAreCopied) {
+  for (int i = 0; i < 3; ++i) PutColumn(Texts("v", 50, false), Properties());
+  ExpectWays({{"copied", 3}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 4U);
+  const auto input = PagesOf(Bytes("in0.parquet"));
+  EXPECT_EQ(pages[3].body, input[1].body);
+}
+
+TEST_F(SpliceTest, ADictionaryUsedOncePerEntryBecomesAPlainPage) {
+  PutColumn(Longs(0), Properties(), false);
+  PutColumn(Longs(kRows), Properties(), false);
+  const auto input = PagesOf(Bytes("in1.parquet"));
+  ASSERT_EQ(input[0].header.type, PageType::kDictionary);
+  ExpectWays({{"unfolded", 2}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 2U);
+  EXPECT_EQ(pages[1].header.type, PageType::kData);
+  EXPECT_EQ(pages[1].header.encoding, PageEncoding::kPlain);
+  EXPECT_EQ(pages[1].header.num_values, kRows);
+  EXPECT_EQ(pages[1].body, input[0].body);
+}
+
+TEST_F(SpliceTest, WithNullsTheUnfoldedPageHasLevelsInFront) {
+  const auto many_pages = [](auto& builder) { builder.data_pagesize(512)->write_batch_size(100); };
+  PutColumn(Texts("x", kRows, true), Properties());
+  PutColumn(Texts("y", kRows, false), Properties(many_pages));
+  const auto input = PagesOf(Bytes("in0.parquet"));
+  ExpectWays({{"unfolded", 2}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 2U);
+  EXPECT_EQ(pages[0].header.type, PageType::kDataV2);
+  EXPECT_EQ(pages[0].header.num_nulls, 714);
+  EXPECT_EQ(pages[0].header.num_rows, kRows);
+  const auto levels = static_cast<size_t>(pages[0].header.definition_levels_byte_length);
+  EXPECT_EQ(pages[0].body.substr(levels), input[0].body);
+}
+
+TEST_F(SpliceTest, ADictionaryThatWasGivenUpIsFollowedByItsPlainPages) {
+  // 1,000 longs fit the dictionary; the rest of each file is plain.
+  const auto fallback = [](auto& builder) {
+    builder.dictionary_pagesize_limit(8000)->write_batch_size(100)->data_pagesize(4000);
+  };
+  PutColumn(Longs(0), Properties(fallback));
+  PutColumn(Longs(0, 1, 300), Properties());
+  PutColumn(Longs(1 << 20), Plain());
+  request_.shape.splice_page_bytes_min = 0;
+  ExpectWays({{"unfolded", 1}, {"copied", 2}});
+  const auto pages = PagesOf(output_);
+  EXPECT_EQ(pages[0].header.type, PageType::kDictionary);
+  EXPECT_EQ(pages[0].header.num_values, 300);
+}
+
+TEST_F(SpliceTest, NestedColumnsKeepTheirLevels) {
+  for (const bool second_version : {false, true}) {
+    const auto properties = Properties([&](auto& builder) {
+      builder.data_pagesize(2000)->write_batch_size(64);
+      if (second_version) builder.data_page_version(parquet::ParquetDataPageVersion::V2);
+    });
+    arrow::ListBuilder lists(arrow::default_memory_pool(),
+                             std::make_shared<arrow::StringBuilder>());
+    auto& items = static_cast<arrow::StringBuilder&>(*lists.value_builder());
+    int next = 0;
+    for (int i = 0; i < kRows; ++i) {
+      if (i % 11 == 5) {
+        ASSERT_TRUE(lists.AppendNull().ok());
+        continue;
+      }
+      ASSERT_TRUE(lists.Append().ok());
+      for (int k = 0; k < i % 4; ++k) {
+        ASSERT_TRUE(
+            (next % 5 == 4 ? items.AppendNull() : items.Append("item" + std::to_string(next)))
+                .ok());
+        ++next;
+      }
+    }
+    const auto column = lists.Finish().ValueOrDie();
+    PutColumn(column, properties);
+  }
+  ExpectWays({{"unfolded", 2}});
+}
+
+TEST_F(SpliceTest, RequiredAndOptionalColumnsHaveOtherLevels) {
+  for (int i = 0; i < 3; ++i) PutColumn(Longs(i * 10'000), Plain(), i == 1);
+  const auto report = Run();
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_EQ(report->tiers, (Ways{{"recode", 3}}));
+  EXPECT_EQ(report->splices, Ways{});
+}
+
+TEST_F(SpliceTest, ARowGroupThatIsCutIsRecoded) {
+  for (int i = 0; i < 2; ++i) PutColumn(Longs(i * 10'000), Plain());
+  Request().shape.row_group_rows = 3000;
+  const auto report = runner_->Run(request_, cancel_);
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_EQ(report->tiers, (Ways{{"recode", 2}}));
+}
+
+TEST_F(SpliceTest, WhatItDoesNotTakeIsRecoded) {
+  const auto expect_recoded = [this](const char* why) {
+    SCOPED_TRACE(why);
+    ExpectWays({});
+    request_ = GroupRequest{};
+    expected_.clear();
+  };
+  PutColumn(Longs(0), Plain([](auto& b) { b.compression(arrow::Compression::SNAPPY); }));
+  expect_recoded("another codec");
+  PutColumn(Texts("a", 10, false), Properties());
+  request_.shape.plain_columns = {"c"};
+  expect_recoded("a dictionary where none is wanted");
+  PutColumn(Longs(0), Plain());
+  request_.shape.bloom_columns = {"c"};
+  expect_recoded("P19: a filter is built from values");
+  PutColumn(Longs(0, 1, 0, 100), Plain());
+  PutColumn(Longs(0, 1, 0, 100), Plain());
+  expect_recoded("small pages");
+  PutColumn(Longs(0), Plain());
+  request_.shape.splice = false;
+  expect_recoded("not asked for");
+  // 200,000 texts of 8 bytes: more than the union of dictionaries may have.
+  for (int i = 0; i < 2; ++i) {
+    arrow::StringBuilder builder;
+    for (int k = 0; k < 300'000; ++k) {
+      ASSERT_TRUE(builder.Append(std::to_string(1'000'000 + i * 150'000 + k % 150'000)).ok());
+    }
+    PutColumn(builder.Finish().ValueOrDie(),
+              Properties([](auto& b) { b.dictionary_pagesize_limit(8 << 20); }));
+  }
+  expect_recoded("large dictionaries");
+}
+
+TEST_F(SpliceTest, RowGroupsWithDeletedRowsAreRecodedBetweenThoseThatAreNot) {
+  for (int i = 0; i < 3; ++i) PutColumn(Longs(i * 10'000), Plain());
+  auto deleted = std::make_shared<PositionSet>();
+  deleted->Add(17);
+  request_.inputs[1].deleted = deleted;
+  Request().shape.row_group_rows = kRows;
+  const auto report = runner_->Run(request_, cancel_);
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_EQ(report->splices, (Ways{{"copied", 2}}));
+  EXPECT_EQ(report->rows_in, 3 * kRows);
+  EXPECT_EQ(report->rows_deleted, 1);
+  EXPECT_EQ(report->rows_out, 3 * kRows - 1);
+  const auto values =
+      std::static_pointer_cast<arrow::Int64Array>(Output(*report)->column(0)->chunk(0));
+  EXPECT_EQ(values->Value(kRows + 16), 10'016);
+  EXPECT_EQ(values->Value(kRows + 17), 10'018);
+}
+
+// Files of a table that must come out equal end between row groups, and those between inputs where
+// inputs are small: cut row groups could not be spliced (I27).
+TEST_F(SpliceTest, I27_EqualFilesOfATableAreSplicedWhereInputsAreSmall) {
+  auto table = std::make_shared<TableTarget>();
+  table->schema.fields = {Column(1, "a", iceberg::TypeKind::kLong)};
+  request_.table = table;
+  const auto schema = arrow::schema({IdField(1, "a", arrow::int64())});
+  for (int i = 0; i < 160; ++i) {
+    const auto rows = arrow::Table::Make(schema, {Longs(i * 1000, 1, 0, 1000)});
+    Put("f" + std::to_string(i) + ".parquet", WriteParquet(*rows, 1 << 20, Plain()));
+  }
+  Request().shape.outputs = 2;
+  request_.shape.splice_page_values_min = 1000;
+  const auto report = runner_->Run(request_, cancel_);
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_EQ(report->tiers, (Ways{{"splice", 160}}));
+  ASSERT_EQ(report->outputs.size(), 2U);
+  EXPECT_NEAR(static_cast<double>(report->outputs[0].rows), 80'000, 10'000);
+  const auto all =
+      std::static_pointer_cast<arrow::Int64Array>(Output(*report)->column(0)->chunk(0));
+  ASSERT_EQ(all->length(), 160'000);
+  for (int64_t i = 0; i < all->length(); i += 999) EXPECT_EQ(all->Value(i), i);
+}
+
+// Lists of the row numbers: 0, 1 or 2 of each.
+std::shared_ptr<arrow::Array> Lists(int64_t first, int rows) {
+  arrow::ListBuilder lists(arrow::default_memory_pool(), std::make_shared<arrow::Int64Builder>());
+  auto& items = static_cast<arrow::Int64Builder&>(*lists.value_builder());
+  for (int64_t i = first; i < first + rows; ++i) {
+    EXPECT_TRUE(lists.Append().ok());
+    for (int64_t k = 0; k < i % 3; ++k) EXPECT_TRUE(items.Append(i).ok());
+  }
+  return lists.Finish().ValueOrDie();
+}
+
+// Three files of three row groups of 2,500 rows; output row groups take two of them. Wherever the
+// deleted rows are, columns find their way past them between row groups that are spliced.
+TEST_F(SpliceTest, R100_DeletedRowsBeforeBetweenAndBehindSplicedRowGroups) {
+  constexpr int64_t kGroup = 2500;
+  constexpr int64_t kFile = 3 * kGroup;
+  using Range = std::pair<int64_t, int64_t>;  // Of rows of all files together.
+  const std::vector<std::vector<Range>> patterns = {
+      {{3, 4}},                            // In the first row group of a file.
+      {{kGroup - 10, kGroup}},             // The last rows of a row group,
+      {{2 * kGroup - 10, 2 * kGroup}},     // or of an output row group.
+      {{kGroup, 2 * kGroup}},              // Whole row groups: in the middle,
+      {{0, kGroup}},                       // at the beginning,
+      {{kFile - kGroup, kFile}},           // at the end of a file,
+      {{kFile, 2 * kFile}},                // a whole file,
+      {{kFile - kGroup, kFile + kGroup}},  // over the border between files.
+      {{kFile - 5, kFile}, {2 * kFile, 2 * kFile + kGroup + 7}},
+  };
+  const auto schema = arrow::schema(
+      {arrow::field("a", arrow::int64()), arrow::field("l", arrow::list(arrow::int64()))});
+  std::vector<std::shared_ptr<arrow::Table>> files;
+  for (int64_t f = 0; f < 3; ++f) {
+    files.push_back(arrow::Table::Make(
+        schema, {Longs(f * kFile, 1, 0, kFile), Lists(f * kFile, static_cast<int>(kFile))}));
+    Put("f" + std::to_string(f) + ".parquet", WriteParquet(*files.back(), kGroup, Plain()));
+  }
+  const auto all = arrow::ConcatenateTables(files).ValueOrDie();
+  for (const auto& pattern : patterns) {
+    std::vector<std::shared_ptr<arrow::Table>> kept;
+    int64_t at = 0;
+    for (auto& input : request_.inputs) input.deleted.reset();
+    for (const auto& [first, last] : pattern) {
+      for (int64_t row = first; row < last; ++row) {
+        InputFile& input = request_.inputs[static_cast<size_t>(row / kFile)];
+        auto deleted = input.deleted ? std::make_shared<PositionSet>(*input.deleted)
+                                     : std::make_shared<PositionSet>();
+        deleted->Add(row % kFile);
+        input.deleted = deleted;
+      }
+      kept.push_back(all->Slice(at, first - at));
+      at = last;
+    }
+    kept.push_back(all->Slice(at));
+    const auto expected = arrow::ConcatenateTables(kept).ValueOrDie()->CombineChunks().ValueOrDie();
+    for (const Verify verify : {Verify::kFull, Verify::kSample}) {
+      for (const int64_t memory : {int64_t{1} << 30, int64_t{1} << 19}) {
+        SCOPED_TRACE(testing::Message() << "from row " << pattern.front().first << ", "
+                                        << (verify == Verify::kFull ? "full" : "sample") << ", "
+                                        << memory << " bytes");
+        Request();
+        request_.verify = verify;
+        request_.memory_bytes = memory;
+        request_.shape.row_group_rows = 2 * kGroup;
+        request_.shape.splice_page_values_min = 1000;
+        const auto report = runner_->Run(request_, cancel_);
+        ASSERT_TRUE(report) << report.error().ToString();
+        EXPECT_GT(report->splices.at("copied"), 0);
+        EXPECT_EQ(report->rows_out, expected->num_rows());
+        EXPECT_TRUE(Output(*report)->Equals(*expected, false));
+      }
+    }
+  }
+}
+
+TEST_F(SpliceTest, R232_ThreadsDoNotChangeTheBytes) {
+  const auto schema =
+      arrow::schema({arrow::field("a", arrow::int64()), arrow::field("b", arrow::utf8()),
+                     arrow::field("c", arrow::utf8())});
+  for (int i = 0; i < 3; ++i) {
+    const auto table = arrow::Table::Make(
+        schema, {Longs(i), Texts("b" + std::to_string(i), 9, true), Texts("c", kRows, true)});
+    Put("t" + std::to_string(i) + ".parquet", WriteParquet(*table, 1 << 20, Properties()));
+  }
+  std::vector<std::string> files;
+  for (const int threads : {1, 3}) {
+    for (const int64_t memory : {int64_t{1} << 30, int64_t{1} << 21}) {
+      Request();
+      request_.threads = threads;
+      request_.memory_bytes = memory;
+      const auto report = runner_->Run(request_, cancel_);
+      ASSERT_TRUE(report) << report.error().ToString();
+      EXPECT_EQ(report->splices, (Ways{{"unfolded", 6}, {"united", 3}}));
+      files.push_back(Bytes(report->outputs[0].name));
+    }
+  }
+  EXPECT_EQ(files[0], files[1]);
+  EXPECT_EQ(files[0], files[2]);
+  EXPECT_EQ(files[0], files[3]);
+}
+
+TEST_F(SpliceTest, WithoutALookAtTheValuesThereIsNoDigest) {
+  for (int i = 0; i < 3; ++i) PutColumn(Longs(i * 10'000), Plain());
+  ExpectWays({{"copied", 3}});
+  EXPECT_TRUE(report_.digest_complete);
+  EXPECT_EQ(report_.digest_in.columns.size(), 1U);
+  auto facts = runner_->Inspect("p/" + report_.outputs[0].name);
+  ASSERT_TRUE(facts && facts->mark);
+  EXPECT_EQ(facts->mark->digest, report_.digest_in);
+  for (const Verify verify : {Verify::kSample, Verify::kCounts}) {
+    Request();
+    request_.verify = verify;
+    const auto report = runner_->Run(request_, cancel_);
+    ASSERT_TRUE(report) << report.error().ToString();
+    EXPECT_FALSE(report->digest_complete);
+    EXPECT_EQ(report->digest_in, (ContentDigest{3 * kRows, {}, {}}));
+    facts = runner_->Inspect("p/" + report->outputs[0].name);
+    ASSERT_TRUE(facts && facts->mark);
+    EXPECT_FALSE(facts->mark->digest);
+    const auto verified = runner_->VerifyFile("p/" + report->outputs[0].name, RowRule{}, cancel_);
+    ASSERT_TRUE(verified) << verified.error().ToString();
+    EXPECT_FALSE(verified->recorded);
+    EXPECT_EQ(verified->digest, report_.digest_in);
+  }
+}
+
+TEST_F(SpliceTest, R222_RowsOfSplicedColumnsAreHeldAgainstTheirPath) {
+  PutColumn(Texts("t", 1, false), Properties());
+  request_.verify = Verify::kCounts;
+  Request().rows.tenant_column = "c";
+  request_.verify = Verify::kCounts;
+  request_.rows.tenant = "t0";
+  const auto right = runner_->Run(request_, cancel_);
+  ASSERT_TRUE(right) << right.error().ToString();
+  EXPECT_EQ(right->splices, (Ways{{"copied", 1}}));
+  request_.rows.tenant = "t1";
+  const auto wrong = runner_->Run(request_, cancel_);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, Code::kCorrupt);
+}
+
+TEST_F(SpliceTest, ADamagedPageIsRefusedWithFileAndColumn) {
+  const auto checked = Plain([](auto& builder) { builder.enable_page_checksum(); });
+  PutColumn(Longs(0), checked);
+  std::string bytes = WriteParquet(*OneColumn(Longs(5)), 1 << 20, checked);
+  bytes[200] ^= 1;
+  Put("bad.parquet", bytes);
+  Request().verify = Verify::kCounts;
+  const auto report = runner_->Run(request_, cancel_);
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, Code::kCorrupt);
+  EXPECT_NE(report.error().context.find("p/bad.parquet"), std::string::npos);
+  EXPECT_NE(report.error().context.find("column c"), std::string::npos);
+}
+
+// ------------------------------------------------------------------------------- hostile pages
+
+std::shared_ptr<parquet::schema::GroupNode> OneLong() {
+  using parquet::schema::GroupNode;
+  return std::static_pointer_cast<GroupNode>(
+      GroupNode::Make("schema", parquet::Repetition::REQUIRED,
+                      {parquet::schema::PrimitiveNode::Make("c", parquet::Repetition::REQUIRED,
+                                                            parquet::Type::INT64)}));
+}
+
+std::span<const uint8_t> BytesOf(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+// A file of one required column of longs: a dictionary of `entries` and one page of `indices`,
+// each with one byte.
+std::string Folded(const std::vector<int64_t>& entries, const std::string& indices) {
+  auto sink = arrow::io::BufferOutputStream::Create().ValueOrDie();
+  FileWriter writer(sink, OneLong(), parquet::default_writer_properties());
+  writer.StartRowGroup();
+  RawColumn* column = writer.NextRawColumn();
+  PageHeader header;
+  header.type = PageType::kDictionary;
+  header.num_values = static_cast<int32_t>(entries.size());
+  const std::string values(reinterpret_cast<const char*>(entries.data()),
+                           entries.size() * sizeof(int64_t));
+  header.uncompressed_page_size = static_cast<int32_t>(values.size());
+  column->WriteDictionary(header, BytesOf(values));
+  header = PageHeader();
+  header.encoding = PageEncoding::kRleDictionary;
+  header.num_values = static_cast<int32_t>(indices.size());
+  std::string body = "\x08";
+  for (const char index : indices) body += std::string("\x02", 1) + index;
+  header.uncompressed_page_size = static_cast<int32_t>(body.size());
+  const auto rows = static_cast<int64_t>(indices.size());
+  column->WriteData(header, BytesOf(body), {}, RawColumn::Facts{rows, true, nullptr});
+  writer.CloseColumn(0);
+  writer.EndRowGroup(rows);
+  writer.Close(nullptr);
+  return sink->Finish().ValueOrDie()->ToString();
+}
+
+TEST_F(SpliceTest, AnIndexBeyondItsDictionaryNeverMeansAValueOfAnotherFile) {
+  for (const bool damaged_first : {true, false}) {
+    request_ = GroupRequest{};
+    const std::string good = Folded({7, 8, 9, 10}, {0, 0, 1, 2, 3, 3});
+    const std::string bad = Folded({7, 8}, {0, 0, 1, 3});
+    Put("a" + std::to_string(inputs_++) + ".parquet", damaged_first ? bad : good);
+    Put("b" + std::to_string(inputs_++) + ".parquet", damaged_first ? good : bad);
+    Request();
+    request_.shape.codec = "none";
+    request_.shape.splice_page_bytes_min = request_.shape.splice_page_values_min = 0;
+    request_.verify = Verify::kCounts;
+    const auto report = runner_->Run(request_, cancel_);
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().code, Code::kCorrupt) << report.error().ToString();
+    EXPECT_NE(report.error().context.find("column c"), std::string::npos);
+  }
+}
+
+TEST_F(SpliceTest, HandMadeDictionariesAreUnited) {
+  Put("a.parquet", Folded({7, 8, 9, 10}, {0, 0, 1, 2, 3, 3}));
+  Put("b.parquet", Folded({8, 11}, {0, 0, 1, 1}));
+  Request();
+  request_.shape.codec = "none";
+  request_.shape.splice_page_bytes_min = request_.shape.splice_page_values_min = 0;
+  const auto report = runner_->Run(request_, cancel_);
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_EQ(report->splices, (Ways{{"united", 2}}));
+  const auto column = Output(*report)->column(0)->chunk(0);
+  EXPECT_TRUE(column->Equals(FromJson(arrow::int64(), "[7, 7, 8, 9, 10, 10, 8, 8, 11, 11]")))
+      << column->ToString();
+}
+
+// ---------------------------------------------------------------------------------- statistics
+
+// A footer with one chunk of ten values, as a writer of that name would state it.
+struct Stated {
+  parquet::EncodedStatistics statistics;
+  std::string created_by = "parquet-rs version 53.0.0";
+};
+
+class StatisticsTest : public testing::Test {
+ protected:
+  StatisticsTest() {
+    SetColumn(parquet::schema::PrimitiveNode::Make("c", parquet::Repetition::OPTIONAL,
+                                                   parquet::Type::DOUBLE));
+  }
+  void SetColumn(const parquet::schema::NodePtr& node) {
+    schema_.Init(parquet::schema::GroupNode::Make("schema", parquet::Repetition::REQUIRED, {node}));
+  }
+
+  parquet::EncodedStatistics Merge(const std::vector<Stated>& chunks) {
+    MergedStatistics merged(schema_.Column(0));
+    for (const Stated& chunk : chunks) {
+      const auto properties = WriterProperties::Builder().created_by(chunk.created_by)->build();
+      auto builder = parquet::FileMetaDataBuilder::Make(&schema_, properties);
+      auto* group = builder->AppendRowGroup();
+      auto* column = group->NextColumnChunk();
+      if (chunk.statistics.is_set()) column->SetStatistics(chunk.statistics);
+      column->Finish(10, 0, -1, 4, 100, 100, false, false, {}, {{Encoding::PLAIN, 1}});
+      group->set_num_rows(10);
+      group->Finish(100);
+      // As read back: then the writer's name and version are known.
+      const std::string bytes = builder->Finish()->SerializeToString();
+      const auto footer =
+          parquet::FileMetaData::Make(bytes.data(), static_cast<int64_t>(bytes.size()));
+      const auto row_group = footer->RowGroup(0);
+      merged.Add(*footer, *row_group->ColumnChunk(0), *footer->schema()->Column(0));
+    }
+    return merged.statistics(4096);
+  }
+
+  static std::string Bits(double value) {
+    return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  static parquet::EncodedStatistics Range(std::string min, std::string max, int64_t nulls = 0) {
+    parquet::EncodedStatistics statistics;
+    statistics.set_min(std::move(min)).set_max(std::move(max)).set_null_count(nulls);
+    statistics.set_is_signed(true);
+    return statistics;
+  }
+  static parquet::EncodedStatistics Nulls(int64_t nulls) {
+    return parquet::EncodedStatistics().set_null_count(nulls);
+  }
+
+  parquet::SchemaDescriptor schema_;
+};
+
+TEST_F(StatisticsTest, BoundsAndCountsOfAllChunks) {
+  auto all = Range(Bits(-2), Bits(5), 1);
+  all.set_distinct_count(7);
+  const auto merged = Merge({{all}, {Range(Bits(-7), Bits(3), 2)}, {Nulls(10)}});
+  EXPECT_EQ(merged.min(), Bits(-7));
+  EXPECT_EQ(merged.max(), Bits(5));
+  EXPECT_EQ(merged.null_count, 13);
+  EXPECT_FALSE(merged.has_distinct_count);
+}
+
+TEST_F(StatisticsTest, P17_WhatOneChunkDoesNotSayIsUnknown) {
+  const auto merged = Merge({{Range(Bits(1), Bits(2), 3)}, {{}}});
+  EXPECT_FALSE(merged.has_min);
+  EXPECT_FALSE(merged.has_max);
+  EXPECT_FALSE(merged.has_null_count);
+  // Nulls only in part: the values that are there have unknown bounds.
+  EXPECT_FALSE(Merge({{Range(Bits(1), Bits(2), 3)}, {Nulls(9)}}).has_min);
+  EXPECT_TRUE(Merge({{Range(Bits(1), Bits(2), 3)}, {Nulls(9)}}).has_null_count);
+  EXPECT_EQ(Merge({{Nulls(10)}, {Nulls(10)}}).null_count, 20);
+  // More nulls than values is no count.
+  EXPECT_FALSE(Merge({{Range(Bits(1), Bits(2), 11)}}).has_null_count);
+}
+
+TEST_F(StatisticsTest, P17_BoundsOfNanAndOfTheWrongOrderAreDropped) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(Merge({{Range(Bits(1), Bits(2))}, {Range(Bits(nan), Bits(2))}}).has_min);
+  EXPECT_FALSE(Merge({{Range(Bits(1), Bits(2))}, {Range(Bits(1), Bits(nan))}}).has_max);
+  EXPECT_FALSE(Merge({{Range(Bits(3), Bits(2))}}).has_min);
+  EXPECT_FALSE(Merge({{Range("abc", Bits(2))}}).has_min);
+}
+
+TEST_F(StatisticsTest, P17_AZeroBoundStandsForBothZeros) {
+  const auto merged = Merge({{Range(Bits(0.0), Bits(-0.0))}});
+  EXPECT_EQ(merged.min(), Bits(-0.0));
+  EXPECT_EQ(merged.max(), Bits(0.0));
+}
+
+TEST_F(StatisticsTest, P3_ExactnessGoesWithTheBound) {
+  SetColumn(parquet::schema::PrimitiveNode::Make("c", parquet::Repetition::OPTIONAL,
+                                                 parquet::LogicalType::String(),
+                                                 parquet::Type::BYTE_ARRAY));
+  auto cut = Range("b", "y");
+  cut.is_min_value_exact = false;
+  cut.is_max_value_exact = false;
+  auto whole = Range("c", "z");
+  whole.is_min_value_exact = true;
+  whole.is_max_value_exact = true;
+  const auto merged = Merge({{cut}, {whole}});
+  EXPECT_EQ(merged.min(), "b");
+  EXPECT_EQ(merged.is_min_value_exact, false);
+  EXPECT_EQ(merged.max(), "z");
+  EXPECT_EQ(merged.is_max_value_exact, true);
+  auto same = Range("b", "z");
+  same.is_min_value_exact = true;
+  EXPECT_EQ(Merge({{cut}, {same}}).is_min_value_exact, true);
+  EXPECT_EQ(Merge({{same}, {whole}}).is_max_value_exact, true);
+  EXPECT_FALSE(Merge({{Range("b", "y")}}).is_min_value_exact.has_value());
+}
+
+TEST_F(StatisticsTest, P17_OrdersThatAWriterMayNotKnowAreNotTrusted) {
+  SetColumn(parquet::schema::PrimitiveNode::Make("c", parquet::Repetition::OPTIONAL,
+                                                 parquet::LogicalType::String(),
+                                                 parquet::Type::BYTE_ARRAY));
+  const auto from = [&](const std::string& created_by) {
+    return Merge({{Range("a", "b"), created_by}}).has_min;
+  };
+  EXPECT_TRUE(from("parquet-rs version 53.0.0"));
+  EXPECT_TRUE(from("DuckDB version v1.5.6 (build abc)"));
+  EXPECT_TRUE(from("parquet-mr version 1.14.0 (build abc)"));
+  EXPECT_FALSE(from("parquet-mr version 1.9.0 (build abc)"));
+  EXPECT_FALSE(from("impala version 2.0"));
+  EXPECT_FALSE(from(""));
+}
+
+TEST_F(StatisticsTest, P17_LongBoundsAreLeftOut) {
+  SetColumn(parquet::schema::PrimitiveNode::Make("c", parquet::Repetition::OPTIONAL,
+                                                 parquet::LogicalType::String(),
+                                                 parquet::Type::BYTE_ARRAY));
+  const auto merged = Merge({{Range("a", std::string(5000, 'z'), 2)}});
+  EXPECT_TRUE(merged.has_min);
+  EXPECT_FALSE(merged.has_max);
+  EXPECT_EQ(merged.null_count, 2);
+}
+
+TEST_F(StatisticsTest, UnsignedAndDecimalOrders) {
+  using parquet::LogicalType;
+  SetColumn(parquet::schema::PrimitiveNode::Make(
+      "c", parquet::Repetition::OPTIONAL, LogicalType::Int(32, false), parquet::Type::INT32));
+  const std::string high("\xff\xff\xff\xff", 4);
+  const std::string low("\x01\x00\x00\x00", 4);
+  auto merged = Merge({{Range(high, high)}, {Range(low, low)}});
+  EXPECT_EQ(merged.min(), low);
+  EXPECT_EQ(merged.max(), high);
+  SetColumn(parquet::schema::PrimitiveNode::Make("c", parquet::Repetition::OPTIONAL,
+                                                 LogicalType::Decimal(5, 2),
+                                                 parquet::Type::FIXED_LEN_BYTE_ARRAY, 3));
+  const std::string minus("\xff\xff\xfe", 3);
+  const std::string plus("\x00\x00\x02", 3);
+  merged = Merge({{Range(plus, plus)}, {Range(minus, minus)}});
+  EXPECT_EQ(merged.min(), minus);
+  EXPECT_EQ(merged.max(), plus);
+  // Of another length than the type's it is no value.
+  EXPECT_FALSE(Merge({{Range("ab", "cd")}}).has_min);
+}
+
+}  // namespace
+}  // namespace lithify::rewrite
