@@ -98,6 +98,7 @@ struct Chunk {
   struct Page {
     int64_t rows = 0;
     bool begins_row = true;
+    bool has_values = true;  // False: known to have none but nulls.
   };
   std::vector<Page> pages;  // Data pages of the input.
   int64_t written_pages = 0;
@@ -262,6 +263,7 @@ class Splice final : public ColumnSplice {
     std::vector<uint32_t> definition;
     std::vector<uint32_t> repetition;
     std::optional<PageStatistics> statistics;  // Of its only page.
+    bool after_others = false;  // A page that uses it comes after one with values that does not.
   };
 
   Status Look(Chunk& chunk, const parquet::ColumnChunkMetaData& metadata) {
@@ -269,6 +271,7 @@ class Splice final : public ColumnSplice {
     const auto pages = Open(chunk, true);
     int64_t rows = 0;
     int64_t others = 0;
+    bool other_values = false;
     RawPage page;
     while (true) {
       LITHIFY_TRY_ASSIGN(const bool more, pages->Next(&page));
@@ -286,7 +289,10 @@ class Splice final : public ColumnSplice {
       values_ += page.header.num_values;
       if (!page.header.uses_dictionary()) {
         ++others;
+        other_values = other_values || seen.has_values;
         bytes_ += page.header.uncompressed_page_size;
+      } else if (other_values) {
+        dictionary.after_others = true;
       }
       chunk.pages.push_back(seen);
     }
@@ -296,6 +302,15 @@ class Splice final : public ColumnSplice {
     if (options_.bloom_filter && others > 0) return Leave("a filter is made of its values");
     chunk.written_pages = others;
     if (dictionary.data_pages > 0) LITHIFY_TRY(Decide(chunk, dictionary));
+    // As writers make them: first pages that use the dictionary, then others. Spark's vectorized
+    // reader takes values that lie before a page with a dictionary for indices into it.
+    if (chunk.dictionary == Chunk::Dictionary::kUnited &&
+        (dictionary.after_others || plain_values_)) {
+      return Leave("pages with a dictionary would come after others");
+    }
+    const bool unfolded_values =
+        chunk.dictionary == Chunk::Dictionary::kUnfolded && dictionary.used > 0;
+    plain_values_ = plain_values_ || other_values || unfolded_values;
     pages_ += chunk.written_pages;
     return {};
   }
@@ -349,13 +364,17 @@ class Splice final : public ColumnSplice {
       LITHIFY_TRY_ASSIGN(const PageParts parts, TakeApart(page.header, page.body, shape_));
       return CheckLevels(page.header, parts, seen);
     }
-    if (shape_.repetition_max == 0) return {};
+    // Only a page of very few bytes can be one of nulls alone.
+    constexpr int32_t kNullsBytesMax = 1024;
+    const bool may_be_null = shape_.definition_max > 0 && !page.header.uses_dictionary() &&
+                             page.header.uncompressed_page_size <= kNullsBytesMax;
+    if (shape_.repetition_max == 0 && !may_be_null) return {};
     LITHIFY_TRY_ASSIGN(const Unpacked unpacked, Unpack(page));
     return CheckLevels(page.header, unpacked.parts, seen);
   }
 
   Status CheckLevels(const PageHeader& header, const PageParts& parts, Chunk::Page& seen) const {
-    seen = {parts.rows, parts.begins_row};
+    seen = {parts.rows, parts.begins_row, parts.present > 0};
     if (header.type == PageType::kData) return {};
     const bool nulls_right =
         shape_.repetition_max > 0 || header.num_nulls == header.num_values - parts.present;
@@ -641,6 +660,7 @@ class Splice final : public ColumnSplice {
   SpliceCounts counts_;
   int64_t held_bytes_ = 0;
   int64_t mapped_entries_ = 0;
+  bool plain_values_ = false;  // Values without a dictionary lie in the chunks looked at so far.
   // Of the pages that will be written, about.
   int64_t pages_ = 0;
   int64_t bytes_ = 0;

@@ -324,14 +324,23 @@ TEST_F(SpliceTest, ADictionaryThatWasGivenUpIsFollowedByItsPlainPages) {
   const auto fallback = [](auto& builder) {
     builder.dictionary_pagesize_limit(8000)->write_batch_size(100)->data_pagesize(4000);
   };
-  PutColumn(Longs(0), Properties(fallback));
   PutColumn(Longs(0, 1, 300), Properties());
+  PutColumn(Longs(0), Properties(fallback));
   PutColumn(Longs(1 << 20), Plain());
   request_.shape.splice_page_bytes_min = 0;
   ExpectWays({{"unfolded", 1}, {"copied", 2}});
   const auto pages = PagesOf(output_);
   EXPECT_EQ(pages[0].header.type, PageType::kDictionary);
   EXPECT_EQ(pages[0].header.num_values, 300);
+}
+
+// Spark's vectorized reader takes plain values before a page with a dictionary for its indices.
+TEST_F(SpliceTest, PagesWithADictionaryNeverFollowOthers) {
+  PutColumn(Longs(0, 1, 300), Properties());
+  PutColumn(Longs(1 << 20), Plain());
+  PutColumn(Longs(0, 1, 300), Properties());
+  request_.shape.splice_page_bytes_min = 0;
+  ExpectWays({});
 }
 
 TEST_F(SpliceTest, NestedColumnsKeepTheirLevels) {

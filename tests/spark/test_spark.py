@@ -138,3 +138,60 @@ def test_concurrent_delete_wins(lake):
     assert not any("id=11," in row for row in before)
     assert lake.lithify("rewrite-data-files", name, "--rewrite-all")["status"] == "committed"
     assert lake.rows(name) == before
+
+
+SPLICED = """SELECT /*+ COALESCE(1) */ id, concat('unique ', sha2(cast(id AS string), 256)) AS all_unique,
+      if(id % 3 = 0, NULL, concat('some ', sha2(cast(id AS string), 224))) AS some_unique,
+      concat('kind ', id % 50) AS few, if(id % 5 = 0, NULL, id % 7) AS few_numbers,
+      if({k} % 2 = 0, concat('one ', id % 9), concat('or other ', sha2(cast(id AS string), 256)))
+        AS either,
+      if({k} < 3, concat('one ', id % 9), concat('or other ', sha2(cast(id AS string), 256))) AS late,
+      if({k} % 3 = 1, NULL, concat('at times ', id % 13)) AS at_times,
+      if(id % 4 = 0, NULL, array(concat('tag ', id % 11), NULL, concat('tag ', id))) AS tags,
+      cast(hash(id) AS double) AS number, cast(id * 1000003 AS decimal(20, 3)) AS amount
+    FROM range({start}, {end})"""
+
+
+def test_spliced_pages(lake):
+    """Pages that were moved as they are: of merged dictionaries, of dictionaries that became plain
+    pages (version 1 and 2), and of both in one column chunk, for every reader that Spark has."""
+    name = "spliced"
+    for k in range(6):
+        rows = SPLICED.format(k=k, start=k * 20_000, end=(k + 1) * 20_000)
+        if k == 0:
+            lake.sql(f"CREATE TABLE lake.sales.{name} USING iceberg TBLPROPERTIES "
+                     f"('write.parquet.compression-codec'='zstd') AS {rows}")
+        else:
+            lake.sql(f"INSERT INTO lake.sales.{name} {rows}")
+    columns = [row[0] for row in lake.sql(f"DESCRIBE lake.sales.{name}") if row[0] and
+               not row[0].startswith("#")]
+    wheres = ("TRUE", "id BETWEEN 39990 AND 40010", "all_unique < 'unique 3'",
+              "some_unique IS NULL", "some_unique > 'some f0'", "few = 'kind 17'",
+              "few_numbers IN (3, 5)", "either = 'one 4'", "either > 'or other e'",
+              "late = 'one 4'", "late > 'or other e'", "at_times = 'at times 12'",
+              "array_contains(tags, 'tag 10')", "number < -1000000000", "amount > 100000000000")
+
+    def summary(source):
+        """Per predicate: how many rows, and a hash over all columns, whatever their order."""
+        return [tuple(lake.sql(f"SELECT count(*), sum(cast(xxhash64({', '.join(columns)}) AS "
+                               f"decimal(20))) FROM {source} WHERE {where}")[0])
+                for where in wheres]
+
+    before = summary(f"lake.sales.{name}")
+    assert before[0][0] == 120_000
+    assert all(0 < count < 120_000 for count, _ in before[1:])
+    result = lake.lithify("rewrite-data-files", name, "--rewrite-all")
+    assert result["status"] == "committed"
+    assert result["tiers"]["splice"] > result["tiers"].get("recode", 0)
+    for vectorized in ("true", "false"):
+        lake.sql(f"ALTER TABLE lake.sales.{name} SET TBLPROPERTIES "
+                 f"('read.parquet.vectorization.enabled'='{vectorized}')")
+        assert summary(f"lake.sales.{name}") == before
+    # Spark's own Parquet reader, both of its ways.
+    file, = (row[0] for row in lake.sql(f"SELECT file_path FROM lake.sales.{name}.files"))
+    try:
+        for vectorized in ("true", "false"):
+            lake.spark.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
+            assert summary(f"parquet.`{file}`") == before
+    finally:
+        lake.spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
