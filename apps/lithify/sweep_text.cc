@@ -47,7 +47,8 @@ std::string Tiers(const job::PartitionOutcome& outcome) {
     if (!out.empty()) out += ", ";
     out += name + (chunks > 0 ? " " + FormatCount(chunks) : "");
   }
-  return out.empty() ? "recode" : out;
+  // Pages are moved where their files allow it, values decoded where not: the rewrite finds out.
+  return out.empty() ? "auto" : out;
 }
 
 struct Totals {

@@ -80,10 +80,10 @@ TEST(DryRunText, OneRowPerPartitionWithTheNumberThatDecided) {
   report.skipped_paths = {{.key = "data/x/", .reason = "not canonical"}};
   EXPECT_EQ(
       DryRunText(report, {.threads = 1}, false),
-      "partition  verdict     files  outputs    to move  tier    estimate  reason\n"
-      "data/a/    candidate      32        1  300.0 MiB  recode     3.9 s  32 live files, more "
+      "partition  verdict     files  outputs    to move  tier  estimate  reason\n"
+      "data/a/    candidate      32        1  300.0 MiB  auto     3.9 s  32 live files, more "
       "than 4\n"
-      "data/b/    not sealed      2                                        sealed in 3 min\n"
+      "data/b/    not sealed      2                                      sealed in 3 min\n"
       "left alone: data/x/: not canonical\n"
       "\n"
       "would compact 1 partition of 2: 2 -> 1 file, moving 300.0 MiB in about 3.9 s (estimate, at "

@@ -240,8 +240,9 @@ void MergedStatistics::AddSizes(const parquet::ColumnChunkMetaData& chunk) {
     const auto size = static_cast<size_t>(max) + 1;
     known = known && from.size() == size &&
             std::ranges::all_of(from, [](int64_t n) { return n >= 0; }) &&
-            std::accumulate(from.begin(), from.end(), uint64_t{0}) ==
-                static_cast<uint64_t>(chunk.num_values());
+            std::accumulate(from.begin(), from.end(), uint64_t{0}, [](uint64_t sum, int64_t n) {
+              return sum + static_cast<uint64_t>(n);
+            }) == static_cast<uint64_t>(chunk.num_values());
     if (!known) return into.clear();
     into.resize(size, 0);
     for (size_t i = 0; i < size; ++i) into[i] += from[i];
