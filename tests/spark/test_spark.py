@@ -140,12 +140,14 @@ def test_concurrent_delete_wins(lake):
     assert lake.rows(name) == before
 
 
-SPLICED = """SELECT /*+ COALESCE(1) */ id, concat('unique ', sha2(cast(id AS string), 256)) AS all_unique,
+SPLICED = """SELECT /*+ COALESCE(1) */ id,
+      concat('unique ', sha2(cast(id AS string), 256)) AS all_unique,
       if(id % 3 = 0, NULL, concat('some ', sha2(cast(id AS string), 224))) AS some_unique,
       concat('kind ', id % 50) AS few, if(id % 5 = 0, NULL, id % 7) AS few_numbers,
       if({k} % 2 = 0, concat('one ', id % 9), concat('or other ', sha2(cast(id AS string), 256)))
         AS either,
-      if({k} < 3, concat('one ', id % 9), concat('or other ', sha2(cast(id AS string), 256))) AS late,
+      if({k} < 3, concat('one ', id % 9), concat('or other ', sha2(cast(id AS string), 256)))
+        AS late,
       if({k} % 3 = 1, NULL, concat('at times ', id % 13)) AS at_times,
       if(id % 4 = 0, NULL, array(concat('tag ', id % 11), NULL, concat('tag ', id))) AS tags,
       cast(hash(id) AS double) AS number, cast(id * 1000003 AS decimal(20, 3)) AS amount
