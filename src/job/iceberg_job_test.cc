@@ -351,6 +351,28 @@ TEST_F(IcebergProcedures, R056AMergeOfManifestsThatFailsIsOnRecord) {
 
 // --- errors ------------------------------------------------------------------------------------
 
+// A file that is gone is a conflict if the table moved on, and lost if it did not. Where the
+// catalog does not answer, neither is known.
+TEST_F(IcebergProcedures, I9AFileThatIsGoneIsNotCalledLostUnseen) {
+  Fill(1);
+  for (const std::string& key : store_->Keys()) {
+    if (key.ends_with(".avro")) {
+      ASSERT_TRUE(store_->Remove(key));
+    }
+  }
+  const auto lost = Job().GetTableHealth(ident_, {});
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().code, Code::kNotFound);
+
+  MemoryCatalog::Hooks hooks;
+  hooks.before_load = [&](const TableIdent&) { told_.load_errors[ident_] = Code::kTransient; };
+  catalog_.set_hooks(std::move(hooks));
+  const auto unseen = Job().GetTableHealth(ident_, {});
+  ASSERT_FALSE(unseen);
+  EXPECT_EQ(unseen.error().code, Code::kTransient);
+  EXPECT_THAT(unseen.error().message, HasSubstr(".avro"));
+}
+
 TEST_F(IcebergProcedures, DamagedFilesAreNamedByTheirLocationAndWithAWayOut) {
   Fill(1);
   runner_.fail = [](const rewrite::GroupRequest& request) {

@@ -330,6 +330,12 @@ Result<LiveSet> LoadLiveFiles(storage::Locations& locations, const iceberg::Tabl
 Error IfMovedOn(const IcebergServices& services, const catalog::LoadedTable& seen, Error error) {
   if (error.code != Code::kNotFound) return error;
   const auto now = services.catalog.LoadTable(seen.ident);
+  if (!now && now.error().code != Code::kNotFound) {
+    // Nobody knows why the file is gone: that the table could not be loaded decides what to do.
+    Error failed = now.error();
+    failed.message += "; it was to tell why a file is gone: " + error.ToString();
+    return failed;
+  }
   if (!now || now->metadata_location == seen.metadata_location) return error;
   return {Code::kConflict, "the table changed while it was read: " + error.ToString(),
           seen.ident.ToString(), "try again"};

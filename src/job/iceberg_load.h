@@ -30,7 +30,8 @@ Result<iceberg::LiveSet> LoadLiveFiles(storage::Locations& locations,
                                        const LiveSetOptions& options);
 
 // For an error of reading what `seen` refers to: kNotFound is a kConflict if the table has moved on
-// since, as an expiry removes what only old metadata needs (I9). Other errors stay as they are.
+// since, as an expiry removes what only old metadata needs (I9), and what loading the table gave if
+// that fails with anything but kNotFound. Other errors stay as they are.
 Error IfMovedOn(const IcebergServices& services, const catalog::LoadedTable& seen, Error error);
 
 }  // namespace lithify::job
