@@ -6,15 +6,11 @@
 #   iceberg_rest.sh stop DIR    stops it
 #   iceberg_rest.sh fetch       only fills the cache
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/server.sh"
 
 readonly HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/iceberg_rest
 readonly CACHE=${LITHIFY_CACHE:-$HOME/.cache/lithify}/iceberg-rest
 readonly MAVEN_PLUGIN=org.apache.maven.plugins:maven-dependency-plugin:3.6.1
-
-die() {
-  echo "iceberg_rest.sh: $*" >&2
-  exit 1
-}
 
 fetch() {
   command -v java >/dev/null && command -v javac >/dev/null || die "a JDK 17 is needed"
@@ -58,18 +54,6 @@ start() {
   done
   kill "$pid"
   die "the server was not ready within a minute"
-}
-
-stop() {
-  local pid
-  pid=$(<"$1/pid")
-  rm -f "$1/pid" "$1/port"
-  kill "$pid" 2>/dev/null || return 0
-  for _ in $(seq 50); do
-    kill -0 "$pid" 2>/dev/null || return 0
-    sleep 0.1
-  done
-  kill -9 "$pid" 2>/dev/null || true
 }
 
 case ${1:-} in

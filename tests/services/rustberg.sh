@@ -8,15 +8,11 @@
 #   rustberg.sh stop DIR           stops it
 #   rustberg.sh fetch              only fills the cache
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/server.sh"
 
 readonly VERSION=0.3.0
 readonly CACHE=${LITHIFY_CACHE:-$HOME/.cache/lithify}
 readonly ROOT=$CACHE/rustberg-$VERSION
-
-die() {
-  echo "rustberg.sh: $*" >&2
-  exit 1
-}
 
 fetch() {
   mkdir -p "$CACHE"
@@ -68,18 +64,6 @@ start() {
     grep -q "in use" "$dir/server.log" || break
   done
   die "the server ended: $(tail -5 "$dir/server.log")"
-}
-
-stop() {
-  local pid
-  pid=$(<"$1/pid")
-  rm -f "$1/pid"
-  kill "$pid" 2>/dev/null || return 0
-  for _ in $(seq 50); do
-    kill -0 "$pid" 2>/dev/null || return 0
-    sleep 0.1
-  done
-  kill -9 "$pid" 2>/dev/null || true
 }
 
 case ${1:-} in
