@@ -85,7 +85,8 @@ TEST_F(CompactorTest, TheLoopSweepsAgainAfterAFailureAndStops) {
   int sweeps = 0;
   Compactor::Events events;
   events.on_sweep = [&](const Compactor::SweepSummary& summary) {
-    EXPECT_EQ(summary.failed, 1);
+    // Stop() may end a sweep before it came to the partition.
+    EXPECT_TRUE(summary.cancelled || summary.failed == 1);
     const std::lock_guard lock(mutex);
     ++sweeps;
     changed.notify_all();
@@ -115,7 +116,7 @@ TEST_F(CompactorTest, WhatACallbackThrowsEndsNeitherTheSweepNorTheLoop) {
     throw std::runtime_error("from the caller");
   };
   events.on_sweep = [&](const Compactor::SweepSummary& summary) {
-    EXPECT_EQ(summary.failed, 1);
+    EXPECT_TRUE(summary.cancelled || summary.failed == 1);
     ++sweeps;
     throw 7;  // Not even a std::exception.
   };
