@@ -26,7 +26,7 @@ set(LITHIFY_MAY_INCLUDE_catalog sqlite3.h nlohmann/)
 set(LITHIFY_MAY_INCLUDE_observe nlohmann/ openssl/)
 set(LITHIFY_MAY_INCLUDE_table nlohmann/ zlib.h zstd.h snappy)
 set(LITHIFY_MAY_INCLUDE_config toml++/)
-set(LITHIFY_MAY_INCLUDE_rewrite arrow/ parquet/ nlohmann/ xxhash.h)
+set(LITHIFY_MAY_INCLUDE_rewrite arrow/ parquet/ nlohmann/ xxhash.h zstd.h)
 set(LITHIFY_MAY_INCLUDE_storage xxhash.h)
 set(LITHIFY_MAY_INCLUDE_job nlohmann/)
 

@@ -24,12 +24,10 @@ class ErrorDetail final : public arrow::StatusDetail {
   Error error_;
 };
 
-class ArrowFile final : public arrow::io::RandomAccessFile {
+// Where an Arrow file is, which of ours have nothing else of their own.
+class PositionedFile : public arrow::io::RandomAccessFile {
  public:
-  ArrowFile(ReaderCache& cache, std::string key, int64_t size, const CancelFlag* cancel)
-      : cache_(cache), key_(std::move(key)), size_(size), cancel_(cancel) {
-    set_mode(arrow::io::FileMode::READ);
-  }
+  explicit PositionedFile(int64_t size) : size_(size) { set_mode(arrow::io::FileMode::READ); }
 
   arrow::Status Close() override {
     closed_ = true;
@@ -42,6 +40,58 @@ class ArrowFile final : public arrow::io::RandomAccessFile {
     return arrow::Status::OK();
   }
   arrow::Result<int64_t> GetSize() override { return size_; }
+  arrow::Result<int64_t> Read(int64_t nbytes, void* out) override {
+    ARROW_ASSIGN_OR_RAISE(const int64_t got, ReadAt(position_, nbytes, out));
+    position_ += got;
+    return got;
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t nbytes) override {
+    ARROW_ASSIGN_OR_RAISE(auto buffer, ReadAt(position_, nbytes));
+    position_ += buffer->size();
+    return buffer;
+  }
+  using arrow::io::RandomAccessFile::ReadAt;
+
+ protected:
+  // A damaged footer may claim any length: never beyond the file's end.
+  int64_t Within(int64_t position, int64_t nbytes) const {
+    return std::clamp<int64_t>(nbytes, 0, std::max<int64_t>(0, size_ - position));
+  }
+
+ private:
+  const int64_t size_;
+  int64_t position_ = 0;
+  bool closed_ = false;
+};
+
+class HeldFile final : public PositionedFile {
+ public:
+  HeldFile(std::shared_ptr<arrow::Buffer> bytes, const CancelFlag* cancel)
+      : PositionedFile(bytes->size()), bytes_(std::move(bytes)), cancel_(cancel) {}
+
+  bool supports_zero_copy() const override { return true; }
+  arrow::Result<int64_t> ReadAt(int64_t position, int64_t nbytes, void* out) override {
+    ARROW_ASSIGN_OR_RAISE(const auto part, ReadAt(position, nbytes));
+    std::copy_n(part->data(), part->size(), static_cast<uint8_t*>(out));
+    return part->size();
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t nbytes) override {
+    if (cancel_ != nullptr) {
+      if (auto go_on = cancel_->Check(); !go_on) return ToArrow(go_on.error());
+    }
+    if (position < 0 || nbytes < 0) return arrow::Status::Invalid("negative offset or length");
+    return arrow::SliceBuffer(bytes_, std::min(position, bytes_->size()), Within(position, nbytes));
+  }
+
+ private:
+  const std::shared_ptr<arrow::Buffer> bytes_;
+  const CancelFlag* cancel_;
+};
+
+class ArrowFile final : public PositionedFile {
+ public:
+  ArrowFile(ReaderCache& cache, std::string key, int64_t size, const CancelFlag* cancel)
+      : PositionedFile(size), cache_(cache), key_(std::move(key)), cancel_(cancel) {}
 
   arrow::Result<int64_t> ReadAt(int64_t position, int64_t nbytes, void* out) override {
     if (cancel_ != nullptr) {
@@ -56,31 +106,17 @@ class ArrowFile final : public arrow::io::RandomAccessFile {
     return *got;
   }
   arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t nbytes) override {
-    // A damaged footer may claim any length: never allocate beyond the file's end.
-    nbytes = std::clamp<int64_t>(nbytes, 0, std::max<int64_t>(0, size_ - position));
+    nbytes = Within(position, nbytes);
     ARROW_ASSIGN_OR_RAISE(auto buffer, arrow::AllocateResizableBuffer(nbytes));
     ARROW_ASSIGN_OR_RAISE(const int64_t got, ReadAt(position, nbytes, buffer->mutable_data()));
     ARROW_RETURN_NOT_OK(buffer->Resize(got));
     return std::shared_ptr<arrow::Buffer>(std::move(buffer));
   }
-  arrow::Result<int64_t> Read(int64_t nbytes, void* out) override {
-    ARROW_ASSIGN_OR_RAISE(const int64_t got, ReadAt(position_, nbytes, out));
-    position_ += got;
-    return got;
-  }
-  arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t nbytes) override {
-    ARROW_ASSIGN_OR_RAISE(auto buffer, ReadAt(position_, nbytes));
-    position_ += buffer->size();
-    return buffer;
-  }
 
  private:
   ReaderCache& cache_;
   const std::string key_;
-  const int64_t size_;
   const CancelFlag* cancel_;
-  int64_t position_ = 0;
-  bool closed_ = false;
 };
 
 class ArrowSink final : public arrow::io::OutputStream {
@@ -161,6 +197,26 @@ Result<std::shared_ptr<storage::Reader>> ReaderCache::Get(const std::string& key
 std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache, std::string key,
                                                            int64_t size, const CancelFlag* cancel) {
   return std::make_shared<ArrowFile>(cache, std::move(key), size, cancel);
+}
+
+Result<std::shared_ptr<arrow::io::RandomAccessFile>> ReadArrowFile(storage::Store& store,
+                                                                   const std::string& key,
+                                                                   int64_t size,
+                                                                   arrow::MemoryPool* pool,
+                                                                   const CancelFlag* cancel) {
+  if (cancel != nullptr) LITHIFY_TRY(cancel->Check());
+  auto allocated = arrow::AllocateBuffer(size, pool);
+  if (!allocated.ok()) return Fail(FromArrow(allocated.status()));
+  std::shared_ptr<arrow::Buffer> bytes = std::move(*allocated);
+  LITHIFY_TRY_ASSIGN(const auto reader, store.Open(key));
+  const auto out =
+      std::span(reinterpret_cast<std::byte*>(bytes->mutable_data()), static_cast<size_t>(size));
+  LITHIFY_TRY_ASSIGN(const int64_t got, reader->ReadAt(0, out));
+  if (got != size) {
+    return Fail(Code::kCorrupt, "the file is shorter than its listing says", key,
+                "restore the file from its source, or move it out of the partition");
+  }
+  return std::make_shared<HeldFile>(std::move(bytes), cancel);
 }
 
 std::shared_ptr<arrow::io::OutputStream> MakeArrowSink(storage::Writer& writer,

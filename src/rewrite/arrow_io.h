@@ -61,6 +61,7 @@ class ReaderCache {
  public:
   ReaderCache(storage::Store& store, size_t open_max) : store_(store), open_max_(open_max) {}
   Result<std::shared_ptr<storage::Reader>> Get(const std::string& key);
+  storage::Store& store() const { return store_; }
 
  private:
   struct Entry {
@@ -78,6 +79,15 @@ class ReaderCache {
 // `key` of `cache` as an Arrow file. Reads fail with kCancelled once `cancel` is raised.
 std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache, std::string key,
                                                            int64_t size, const CancelFlag* cancel);
+
+// The whole object, read now, as an Arrow file in memory; its buffers are parts of that one. For
+// objects so small that opening and reading them for each column costs more than their bytes.
+// kCorrupt if it is shorter than `size`; kLimit if `pool` is full.
+Result<std::shared_ptr<arrow::io::RandomAccessFile>> ReadArrowFile(storage::Store& store,
+                                                                   const std::string& key,
+                                                                   int64_t size,
+                                                                   arrow::MemoryPool* pool,
+                                                                   const CancelFlag* cancel);
 
 // Appends to `writer`, which the caller keeps, publishes or discards. Close() publishes nothing.
 std::shared_ptr<arrow::io::OutputStream> MakeArrowSink(storage::Writer& writer,

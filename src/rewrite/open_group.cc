@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/text.h"
 #include "rewrite/footer.h"
 #include "rewrite/leaf_map.h"
 #include "rewrite/lineage.h"
@@ -30,18 +31,42 @@ Status CheckClaims(const InputFile& input, const InputSource& source) {
   return {};
 }
 
+// Small files are read once and kept, up to a quarter of the pool: column after column, opening
+// them again and again would cost more than their bytes.
+class SmallFiles {
+ public:
+  SmallFiles(ReaderCache& cache, BoundedPool& pool, const CancelFlag* cancel)
+      : cache_(cache), pool_(pool), cancel_(cancel), left_(pool.bytes_max() / 4) {}
+
+  Result<std::shared_ptr<arrow::io::RandomAccessFile>> Open(const InputFile& input) {
+    constexpr int64_t kSmallBytes = 512 * kKiB;
+    if (input.size <= 0 || input.size > kSmallBytes || input.size > left_) {
+      return MakeArrowFile(cache_, input.key, input.size, cancel_);
+    }
+    left_ -= input.size;
+    return ReadArrowFile(cache_.store(), input.key, input.size, pool_.hard(), cancel_);
+  }
+
+ private:
+  ReaderCache& cache_;
+  BoundedPool& pool_;
+  const CancelFlag* const cancel_;
+  int64_t left_;
+};
+
 Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>& inputs,
                                BoundedPool& pool, const CancelFlag* cancel) {
   // Roughly what a parsed footer takes per column chunk, outside of any pool.
   constexpr int64_t kChunkBytes = 1024;
   OpenedGroup group;
   int64_t footer_bytes = 0;
+  SmallFiles files(cache, pool, cancel);
   for (const InputFile& input : inputs) {
     auto source = std::make_unique<InputSource>();
     source->key = input.key;
     source->size = input.size;
-    auto file = MakeArrowFile(cache, input.key, input.size, cancel);
     auto opened = GuardParquet(input.key, [&]() -> Status {
+      LITHIFY_TRY_ASSIGN(auto file, files.Open(input));
       LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*file, input.size));
       LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*source->footer, input.size));
       if (!reason.empty()) return Fail(Code::kUnsupported, reason);

@@ -18,7 +18,8 @@ namespace lithify::rewrite {
 // the checksum of the bytes that precede these.
 uint32_t Crc32(std::span<const uint8_t> bytes, uint32_t before = 0);
 
-// One codec of page bodies. One thread at a time.
+// One codec of page bodies. One thread at a time. What zstd needs besides, each thread makes once
+// and keeps: making it anew costs more than a small page.
 class PageCodec {
  public:
   // `level` is the codec's own scale; nullopt: its default. kUnsupported: not built in.
@@ -35,6 +36,9 @@ class PageCodec {
 
  private:
   explicit PageCodec(std::unique_ptr<arrow::util::Codec> codec);
+  Result<int64_t> Unpack(std::span<const uint8_t> stored, std::span<uint8_t> out);
+  Result<int64_t> Pack(std::span<const uint8_t> plain, std::span<uint8_t> out);
+
   std::unique_ptr<arrow::util::Codec> codec_;  // Null: bodies are stored as they are.
 };
 
