@@ -56,25 +56,29 @@ class TypedCopy final : public ColumnCopy {
 
   int64_t rows_dropped() const override { return rows_dropped_; }
 
-  Status PassOver(int64_t rows) override {
+  Status PassOver(int64_t rows, int64_t dropped) override {
     LITHIFY_TRY(PassDeleted());
-    if (!borrowed_fresh_) LITHIFY_TRY(Rest());
     while (rows > 0) {
       if (input_ == inputs_.size()) return Fail(NotAtStart());
       const InputSource& in = *inputs_[input_];
-      if (group_ == EndGroup(in)) {
-        LITHIFY_TRY(NextInput(in));
-        continue;
-      }
       const int64_t group_rows = in.footer->RowGroup(group_)->num_rows();
-      const bool some_deleted =
-          in.deleted != nullptr &&
-          in.deleted->CountBelow(closed_rows_ + group_rows) != in.deleted->CountBelow(closed_rows_);
-      if (group_rows > rows || some_deleted) return Fail(NotAtStart());
+      const int64_t deleted = in.deleted == nullptr
+                                  ? 0
+                                  : in.deleted->CountBelow(closed_rows_ + group_rows) -
+                                        in.deleted->CountBelow(closed_rows_);
+      if (group_rows - deleted > rows) return Fail(NotAtStart());
       closed_rows_ += group_rows;
-      rows -= group_rows;
+      closed_rows_dropped_ += deleted;
+      rows -= group_rows - deleted;
+      dropped -= deleted;
       ++group_;
+      if (rows > 0) LITHIFY_TRY(PassDeleted());
     }
+    if (dropped != 0) {
+      return Fail(Code::kCorrupt, "its pages lost another number of rows than are deleted", "",
+                  "a delete file or the metadata is damaged; compare with another copy");
+    }
+    if (!borrowed_fresh_) LITHIFY_TRY(Rest());
     at_chunk_end_ = true;
     return {};
   }

@@ -69,10 +69,11 @@ class ColumnCopy {
   // not hashed). kCorrupt if a chunk has more or fewer rows than its row group claims.
   virtual Result<Digest128> Copy(int64_t rows, parquet::ColumnWriter* writer,
                                  RowGroupRows& shared) = 0;
-  // Passes over the next `rows` rows without reading them. They are whole row groups of files, from
-  // the first row of one to the last of another, none of them deleted. Deleted rows in front of
-  // them are left out.
-  virtual Status PassOver(int64_t rows) = 0;
+  // Passes over the next `rows` rows that are not deleted without reading them. They are all that
+  // survive of some row groups of files, from the first row of one to the last of another; whoever
+  // moved them instead left out `dropped` deleted ones among them. Row groups of deleted rows
+  // alone, in front of them and between, are not among those, and left out here.
+  virtual Status PassOver(int64_t rows, int64_t dropped) = 0;
   // kCorrupt unless every input row was consumed, passed over or left out as deleted.
   virtual Status Finish() = 0;
   // Deleted rows of the inputs that are read to their end, counted as they were left out.

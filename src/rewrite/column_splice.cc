@@ -1,7 +1,6 @@
 #include "rewrite/column_splice.h"
 
 #include <arrow/buffer.h>
-#include <arrow/io/memory.h>
 #include <parquet/exception.h>
 #include <parquet/metadata.h>
 
@@ -10,56 +9,29 @@
 #include <string_view>
 #include <utility>
 
+#include "rewrite/chunk_survey.h"
 #include "rewrite/dictionary_union.h"
 #include "rewrite/index_pages.h"
+#include "rewrite/input_chunk.h"
+#include "rewrite/masked_pages.h"
+#include "rewrite/masked_statistics.h"
 #include "rewrite/merged_statistics.h"
+#include "rewrite/page_builder.h"
 #include "rewrite/page_codec.h"
+#include "rewrite/page_values.h"
 #include "rewrite/raw_pages.h"
 
 namespace lithify::rewrite {
 namespace {
 
 using parquet::Type;
+using Way = InputChunk::Dictionary;
 
 constexpr DictionaryBounds kUnionBounds{kMiB, 1 << 20};
 constexpr int64_t kMappedEntriesMax = 2 << 20;  // Of all dictionaries of one column together.
-// A dictionary that becomes a page, and the entries of that page.
-constexpr int32_t kUnfoldedBytesMax = 8 << 20;
-constexpr int64_t kUnfoldedValuesMax = int64_t{2} << 20;
-
-std::span<const uint8_t> Bytes(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
-bool Fits(PageEncoding encoding, Type::type type) {
-  switch (encoding) {
-    case PageEncoding::kPlain: return true;
-    case PageEncoding::kRle: return type == Type::BOOLEAN;
-    case PageEncoding::kDeltaBinaryPacked: return type == Type::INT32 || type == Type::INT64;
-    case PageEncoding::kDeltaLengthByteArray: return type == Type::BYTE_ARRAY;
-    case PageEncoding::kDeltaByteArray:
-      return type == Type::BYTE_ARRAY || type == Type::FIXED_LEN_BYTE_ARRAY;
-    case PageEncoding::kByteStreamSplit:
-      return type != Type::BOOLEAN && type != Type::BYTE_ARRAY && type != Type::INT96;
-    default: return false;
-  }
-}
-
-// Bytes of one value in a dictionary; nullopt: the type has none.
-std::optional<int> ValueBytes(const OutputLeaf& leaf) {
-  switch (leaf.physical) {
-    case Type::INT32:
-    case Type::FLOAT: return 4;
-    case Type::INT64:
-    case Type::DOUBLE: return 8;
-    case Type::INT96: return 12;
-    case Type::BYTE_ARRAY: return DictionaryUnion::kByteArray;
-    case Type::FIXED_LEN_BYTE_ARRAY:
-      if (leaf.type_length > 0) return leaf.type_length;
-      return std::nullopt;
-    default: return std::nullopt;
-  }
-}
+// Of a page that is taken apart and put together; all its indices and levels are in memory.
+constexpr int32_t kDecodedValuesMax = 4 << 20;
+constexpr int64_t kGatheredMax = int64_t{1} << 44;
 
 // Readers mend what these versions wrote as they read it, by the name in the footer (PARQUET-246,
 // PARQUET-816; ARROW-10353): under our name nobody would.
@@ -69,130 +41,129 @@ bool NeedsMending(const parquet::FileMetaData& footer) {
   return footer.writer_version().VersionLt(kJava) || footer.writer_version().VersionLt(kCpp);
 }
 
-// What the recode tier has to do, and why.
-std::unexpected<Error> Leave(std::string why) { return Fail(Code::kUnsupported, std::move(why)); }
-
-bool Small(const ColumnSpliceOptions& options, int64_t pages, int64_t bytes, int64_t values) {
-  return bytes / pages < options.page_bytes_min && values / pages < options.page_values_min;
-}
-
-// One input chunk, as far as it is known from looking at its pages.
-struct Chunk {
-  const InputSource* in = nullptr;
-  int group = 0;
-  int column = 0;  // Of the input.
-  int64_t rows = 0;
-  ChunkRange range;
-  std::shared_ptr<arrow::Buffer> held;  // Its bytes; null: to be read again.
-  bool trusted = false;                 // What its pages' headers say of values.
-
-  enum class Dictionary { kNone, kUnited, kUnfolded };
-  Dictionary dictionary = Dictionary::kNone;
-  int64_t entries = 0;        // Of the dictionary.
-  DictionaryMapping mapping;  // kUnited.
-  // kUnfolded: the one page that stands for all that use the dictionary.
-  PageHeader unfolded;
-  std::string unfolded_levels;
-  RawColumn::Facts unfolded_facts;
-
-  struct Page {
-    int64_t rows = 0;
-    bool begins_row = true;
-    bool has_values = true;  // False: known to have none but nulls.
-  };
-  std::vector<Page> pages;  // Data pages of the input.
-  int64_t written_pages = 0;
-
-  const parquet::ColumnDescriptor& descriptor() const {
-    return *in->footer->schema()->Column(column);
-  }
-};
-
-// What the footer says of a chunk; made when it is needed, since there may be very many.
-struct ChunkMetadata {
-  explicit ChunkMetadata(const Chunk& of)
-      : group(of.in->footer->RowGroup(of.group)), chunk(group->ColumnChunk(of.column)) {}
-  std::unique_ptr<parquet::RowGroupMetaData> group;
-  std::unique_ptr<parquet::ColumnChunkMetaData> chunk;
-};
-
 class Splice final : public ColumnSplice {
  public:
-  Splice(const std::vector<std::unique_ptr<InputSource>>& inputs,
-         const std::vector<GroupPlace>& places, const ColumnSpliceOptions& options, PageCodec codec)
+  Splice(const ColumnSpliceOptions& options, PageCodec codec)
       : options_(options),
-        shape_{options.output.definition_max, options.output.repetition_max},
+        value_bytes_(PlainBytesOf(options.output).value_or(PageBuilderOptions::kBoolean)),
         codec_(std::move(codec)),
-        union_(ValueBytes(options.output).value_or(1), kUnionBounds),
-        merged_(options.column) {
-    for (const GroupPlace& place : places) {
-      Chunk chunk;
-      chunk.in = inputs[place.input].get();
-      chunk.group = place.group;
-      chunk.column = chunk.in->leaves[static_cast<size_t>(options.leaf)].input_leaf;
-      const ChunkMetadata metadata(chunk);
-      chunk.rows = metadata.group->num_rows();
-      if (chunk.rows == 0) continue;
-      chunk.range.start =
-          ChunkStart(metadata.chunk->data_page_offset(), metadata.chunk->has_dictionary_page(),
-                     metadata.chunk->dictionary_page_offset());
-      chunk.range.bytes = metadata.chunk->total_compressed_size();
-      chunk.range.num_values = metadata.chunk->num_values();
-      chunk.trusted = merged_.Trusts(*chunk.in->footer, *metadata.chunk, chunk.descriptor());
-      chunks_.push_back(std::move(chunk));
-    }
-  }
+        union_(std::max(0, value_bytes_), kUnionBounds),
+        merged_(options.column),
+        survey_(options_, codec_) {}
   ~Splice() override { *options_.hold_bytes += held_bytes_; }
 
   // An error of code kUnsupported, kCorrupt or kLimit: it is for the recode tier.
-  Status Survey() {
-    for (Chunk& chunk : chunks_) {
+  Status Survey(const std::vector<std::unique_ptr<InputSource>>& inputs,
+                const std::vector<GroupPlace>& places) {
+    for (const GroupPlace& place : places) LITHIFY_TRY(AddChunk(*inputs[place.input], place));
+    for (InputChunk& chunk : chunks_) {
       current_ = &chunk;
       LITHIFY_TRY(Hold(chunk));
-      const ChunkMetadata metadata(chunk);
-      LITHIFY_TRY(Look(chunk, *metadata.chunk));
-      merged_.Add(*chunk.in->footer, *metadata.chunk, chunk.descriptor());
+      LITHIFY_TRY(Mask(chunk));
+      // The look for the mask has verified them.
+      const auto pages = Open(chunk, chunk.mask == nullptr);
+      ChunkSurvey::Dictionary dictionary;
+      LITHIFY_TRY(survey_.Look(*pages, chunk, dictionary));
+      if (dictionary.header) LITHIFY_TRY(Consider(chunk, dictionary));
+      plain_values_ = plain_values_ || chunk.other_values ||
+                      (chunk.dictionary == Way::kUnfolded && chunk.entries > 0);
     }
-    if (Small(options_, pages_, bytes_, values_)) return Leave("its pages are small");
-    for (const Chunk& chunk : chunks_) {
-      const bool same = chunk.mapping.identity && chunk.entries == union_.size();
-      switch (chunk.dictionary) {
-        case Chunk::Dictionary::kNone: ++counts_.copied; break;
-        case Chunk::Dictionary::kUnfolded: ++counts_.unfolded; break;
-        case Chunk::Dictionary::kUnited: ++(same ? counts_.copied : counts_.united); break;
-      }
-    }
+    LITHIFY_TRY(ChooseWays());
+    LITHIFY_TRY(ChooseJoins());
+    CountWays();
     return {};
   }
 
-  bool moves_only() const override { return counts_.united == 0; }
+  bool moves_only() const override {
+    return rows_dropped_ + counts_.united + counts_.joined + counts_.gathered == 0;
+  }
   const SpliceCounts& counts() const override { return counts_; }
+  int64_t rows_dropped() const override { return rows_dropped_; }
   std::string current_input() const override {
     return current_ == nullptr ? std::string() : current_->in->key;
   }
 
   Status Write(RawColumn& to) override {
     if (union_.size() > 0) LITHIFY_TRY(WriteDictionary(to));
-    for (Chunk& chunk : chunks_) {
+    to_ = &to;
+    PageBuilderOptions options;
+    options.shape = {options_.output.definition_max, options_.output.repetition_max};
+    options.value_bytes = value_bytes_;
+    options.page_bytes = options_.page_bytes;
+    options.page_bytes_max = options_.page_bytes_max;
+    options.statistics = &merged_;
+    builder_.emplace(options,
+                     [this](const PageHeader& header, std::span<const uint8_t> body,
+                            const RawColumn::Facts& facts) -> Status {
+                       packed_.clear();
+                       LITHIFY_TRY(codec_.Compress(body, &packed_));
+                       to_->WriteData(header, BytesOf(packed_), {}, facts);
+                       return {};
+                     });
+    for (InputChunk& chunk : chunks_) {
       current_ = &chunk;
-      LITHIFY_TRY(WriteChunk(chunk, to));
+      LITHIFY_TRY(WriteChunk(chunk));
       Release(chunk);
     }
+    LITHIFY_TRY(builder_->Flush());
+    builder_.reset();
     to.SetStatistics(merged_.statistics(options_.statistics_bytes_max), merged_.sizes());
     return {};
   }
 
  private:
+  // There may be very many, and Arrow's view of the footer is slow: one look at it is for all.
+  Status AddChunk(const InputSource& in, const GroupPlace& place) {
+    InputChunk chunk;
+    chunk.in = &in;
+    chunk.group = place.group;
+    chunk.first_row = place.first_row;
+    chunk.column = in.leaves[static_cast<size_t>(options_.leaf)].input_leaf;
+    const auto group = in.footer->RowGroup(chunk.group);
+    chunk.rows = chunk.rows_in_group = group->num_rows();
+    if (chunk.rows == 0) return {};
+    const auto stated = group->ColumnChunk(chunk.column);
+    if (stated->compression() != options_.codec) return Leave("another codec");
+    chunk.range.start = ChunkStart(stated->data_page_offset(), stated->has_dictionary_page(),
+                                   stated->dictionary_page_offset());
+    chunk.range.bytes = stated->total_compressed_size();
+    chunk.range.num_values = stated->num_values();
+    if (chunk.range.start < 0 || chunk.range.bytes < 0 || chunk.range.bytes > in.size ||
+        chunk.range.start > in.size - chunk.range.bytes) {
+      return Leave("its pages are not in the file");
+    }
+    const parquet::ColumnDescriptor& column = chunk.descriptor();
+    chunk.shape = {column.max_definition_level(), column.max_repetition_level()};
+    chunk.widened = chunk.shape.definition_max < options_.output.definition_max;
+    chunk.trusted = merged_.Trusts(*in.footer, *stated, column);
+    chunk.stated = merged_.OfChunk(*in.footer, *stated, column);
+    chunk.nulls = merged_.NullsOf(*in.footer, *stated, column);
+    chunk.index_place = stated->GetColumnIndexLocation();
+    chunk.deletes = in.deleted != nullptr && in.deleted->CountBelow(chunk.first_row + chunk.rows) !=
+                                                 in.deleted->CountBelow(chunk.first_row);
+    // What is left of a chunk without some of its rows shows as it is written.
+    if (!chunk.deletes) merged_.Add(*in.footer, *stated, column);
+    chunks_.push_back(std::move(chunk));
+    return {};
+  }
+
   // --------------------------------------------------------------------------------- reading
 
   // Keeps the bytes of the chunk, if there is room: to read them once.
-  Status Hold(Chunk& chunk) {
+  Status Hold(InputChunk& chunk) {
     const int64_t bytes = chunk.range.bytes;
+    if (chunk.in->file->supports_zero_copy()) {
+      auto part = chunk.in->file->ReadAt(chunk.range.start, bytes);
+      if (!part.ok()) return Fail(FromArrow(part.status()));
+      chunk.held = std::move(*part);
+      return CheckHeld(chunk);
+    }
     if (options_.hold_bytes->fetch_sub(bytes) < bytes) {
       *options_.hold_bytes += bytes;
       return {};
     }
     held_bytes_ += bytes;
+    chunk.held_bytes = bytes;
     auto buffer = arrow::AllocateBuffer(bytes, options_.pool->hard());
     if (!buffer.ok()) return Fail(FromArrow(buffer.status()));
     auto got = chunk.in->file->ReadAt(chunk.range.start, bytes, (*buffer)->mutable_data());
@@ -202,14 +173,19 @@ class Splice final : public ColumnSplice {
     return {};
   }
 
-  void Release(Chunk& chunk) {
-    if (chunk.held == nullptr) return;
-    chunk.held.reset();
-    held_bytes_ -= chunk.range.bytes;
-    *options_.hold_bytes += chunk.range.bytes;
+  static Status CheckHeld(const InputChunk& chunk) {
+    if (chunk.held->size() == chunk.range.bytes) return {};
+    return Fail(Code::kCorrupt, "the file is shorter than its footer says");
   }
 
-  std::unique_ptr<RawPages> Open(const Chunk& chunk, bool verify_crc) const {
+  void Release(InputChunk& chunk) {
+    chunk.held.reset();
+    held_bytes_ -= chunk.held_bytes;
+    *options_.hold_bytes += chunk.held_bytes;
+    chunk.held_bytes = 0;
+  }
+
+  std::unique_ptr<PageSource> OpenWhole(const InputChunk& chunk, bool verify_crc) const {
     RawPagesOptions options;
     options.verify_crc = verify_crc;
     options.page_bytes_max = options_.page_bytes_max;
@@ -217,282 +193,167 @@ class Splice final : public ColumnSplice {
       return std::make_unique<RawPages>(chunk.in->file, chunk.in->size, chunk.range, options,
                                         options_.pool->hard());
     }
-    ChunkRange range = chunk.range;
-    range.start = 0;
-    return std::make_unique<RawPages>(std::make_shared<arrow::io::BufferReader>(chunk.held),
-                                      range.bytes, range, options, options_.pool->hard());
+    return std::make_unique<RawPages>(chunk.held, chunk.range, options);
   }
 
-  // A data page's levels and unpacked values. Spans live until the next call, or the page's end.
-  struct Unpacked {
-    PageParts parts;
-    std::span<const uint8_t> values;
+  // The pages without deleted rows.
+  std::unique_ptr<PageSource> Open(const InputChunk& chunk, bool verify_crc,
+                                   MaskWitness* witness = nullptr) {
+    auto pages = OpenWhole(chunk, verify_crc);
+    if (chunk.mask == nullptr) return pages;
+    return std::make_unique<MaskedPages>(*chunk.mask, std::move(pages), codec_,
+                                         OrderOf(*options_.column), witness);
+  }
+
+  MaskedChunk ToMask(const InputChunk& chunk) const {
+    MaskedChunk masked;
+    masked.shape = chunk.shape;
+    masked.form = FormOf(*options_.column);
+    masked.deleted = chunk.in->deleted.get();
+    masked.first_row = chunk.first_row;
+    masked.rows = chunk.rows_in_group;
+    masked.page_bytes_max = options_.page_bytes_max / 4;
+    return masked;
+  }
+
+  // Finds out what the deleted rows are in the pages, if there are any.
+  Status Mask(InputChunk& chunk) {
+    if (!chunk.deletes) return {};
+    LITHIFY_TRY_ASSIGN(PageMask mask,
+                       PageMask::Make(ToMask(chunk), *OpenWhole(chunk, true), codec_));
+    chunk.mask = std::make_unique<const PageMask>(std::move(mask));
+    chunk.rows = chunk.mask->rows();
+    rows_dropped_ += chunk.mask->rows_left();
+    return {};
+  }
+
+  // A page's body as it is stored: of a page that was made anew, packed now. Levels of version 2
+  // come in front.
+  struct PackedParts {
+    std::span<const uint8_t> front;
+    std::span<const uint8_t> rest;
   };
-  Result<Unpacked> Unpack(const RawPage& page) {
-    const PageHeader& header = page.header;
-    Unpacked out;
-    unpacked_.clear();
-    if (header.type == PageType::kData) {
-      LITHIFY_TRY(codec_.Decompress(page.body, header.uncompressed_page_size, &unpacked_));
-      LITHIFY_TRY_ASSIGN(out.parts, TakeApart(header, Bytes(unpacked_), shape_));
-      out.values = out.parts.values;
-      return out;
-    }
-    LITHIFY_TRY_ASSIGN(out.parts, TakeApart(header, page.body, shape_));
-    out.values = out.parts.values;
-    const int64_t size = int64_t{header.uncompressed_page_size} - header.v2_level_bytes();
-    if (!header.is_compressed) return out;
-    if (size > 0) LITHIFY_TRY(codec_.Decompress(out.values, size, &unpacked_));
-    out.values = Bytes(unpacked_);
-    return out;
+  Result<PackedParts> Pack(RawPage& page) {
+    if (page.packed) return PackedParts{{}, page.body};
+    PageHeader& header = page.header;
+    const auto levels =
+        static_cast<size_t>(header.type == PageType::kDataV2 ? header.v2_level_bytes() : 0);
+    packed_.clear();
+    LITHIFY_TRY(codec_.Compress(page.body.subspan(levels), &packed_));
+    header.is_compressed = options_.codec != arrow::Compression::UNCOMPRESSED;
+    return PackedParts{page.body.first(levels), BytesOf(packed_)};
   }
 
-  // --------------------------------------------------------------------------------- looking
-
-  // What is known of a chunk's dictionary while its pages are looked at.
-  struct Dictionary {
-    std::optional<PageHeader> header;
-    std::string packed;
-    int64_t data_pages = 0;  // That use it.
-    int64_t data_bytes = 0;  // Theirs, unpacked.
-    int64_t used = 0;        // Entries, in order, so far.
-    bool in_order = true;
-    int64_t rows = 0;
-    int64_t values = 0;
-    bool begins_row = true;
-    std::vector<uint32_t> definition;
-    std::vector<uint32_t> repetition;
-    std::optional<PageStatistics> statistics;  // Of its only page.
-    bool after_others = false;  // A page that uses it comes after one with values that does not.
-  };
-
-  Status Look(Chunk& chunk, const parquet::ColumnChunkMetaData& metadata) {
-    Dictionary dictionary;
-    const auto pages = Open(chunk, true);
-    int64_t rows = 0;
-    int64_t others = 0;
-    bool other_values = false;
-    RawPage page;
-    while (true) {
-      LITHIFY_TRY_ASSIGN(const bool more, pages->Next(&page));
-      if (!more) break;
-      if (!page.header.is_data()) {
-        LITHIFY_TRY(KeepDictionary(page, dictionary));
-        continue;
-      }
-      // Some readers take an empty page for the end of the chunk: none is written.
-      if (page.header.num_values == 0) continue;
-      Chunk::Page seen;
-      LITHIFY_TRY(LookAtData(metadata, page, others > 0, dictionary, seen));
-      if (chunk.pages.empty() && !seen.begins_row) return Leave("it does not begin with a row");
-      rows += seen.rows;
-      values_ += page.header.num_values;
-      if (!page.header.uses_dictionary()) {
-        ++others;
-        other_values = other_values || seen.has_values;
-        bytes_ += page.header.uncompressed_page_size;
-      } else if (other_values) {
-        dictionary.after_others = true;
-      }
-      chunk.pages.push_back(seen);
-    }
-    if (rows != chunk.rows || chunk.pages.empty()) {
-      return Fail(Code::kCorrupt, "it has another number of rows than its row group");
-    }
-    if (options_.bloom_filter && others > 0) return Leave("a filter is made of its values");
-    chunk.written_pages = others;
-    if (dictionary.data_pages > 0) LITHIFY_TRY(Decide(chunk, dictionary));
-    // As writers make them: first pages that use the dictionary, then others. Spark's vectorized
-    // reader takes values that lie before a page with a dictionary for indices into it.
-    if (chunk.dictionary == Chunk::Dictionary::kUnited &&
-        (dictionary.after_others || plain_values_)) {
-      return Leave("pages with a dictionary would come after others");
-    }
-    const bool unfolded_values =
-        chunk.dictionary == Chunk::Dictionary::kUnfolded && dictionary.used > 0;
-    plain_values_ = plain_values_ || other_values || unfolded_values;
-    pages_ += chunk.written_pages;
+  // A dictionary page's values.
+  Status UnpackDictionary(std::span<const uint8_t> body, bool packed, int64_t size,
+                          std::string* plain) {
+    if (packed) return codec_.Decompress(body, size, plain);
+    plain->assign(reinterpret_cast<const char*>(body.data()), body.size());
     return {};
   }
 
-  static Status KeepDictionary(const RawPage& page, Dictionary& dictionary) {
-    const PageEncoding encoding = page.header.encoding;
-    if (encoding != PageEncoding::kPlain && encoding != PageEncoding::kPlainDictionary) {
-      return Leave("its dictionary is encoded in an unknown way");
-    }
-    if (page.header.uncompressed_page_size > kUnfoldedBytesMax) {
-      return Leave("its dictionary is large");
-    }
-    dictionary.header = page.header;
-    dictionary.packed.assign(reinterpret_cast<const char*>(page.body.data()), page.body.size());
-    return {};
-  }
+  // -------------------------------------------------------------------------------- choosing
 
-  Status LookAtData(const parquet::ColumnChunkMetaData& metadata, const RawPage& page,
-                    bool after_others, Dictionary& dictionary, Chunk::Page& seen) {
-    const PageHeader& header = page.header;
-    seen.rows = header.num_values;
-    if (header.type == PageType::kData &&
-        ((shape_.definition_max > 0 && header.definition_level_encoding != PageEncoding::kRle) ||
-         (shape_.repetition_max > 0 && header.repetition_level_encoding != PageEncoding::kRle))) {
-      return Leave("its levels are encoded in an old way");
-    }
-    const bool unpacks =
-        header.uses_dictionary() || (header.type == PageType::kData && shape_.repetition_max > 0);
-    if (unpacks && header.uncompressed_page_size > options_.page_bytes_max / 4) {
-      return Leave("a page that is unpacked is large");
-    }
-    if (!header.uses_dictionary()) {
-      if (!Fits(header.encoding, options_.output.physical)) return Leave("an unknown encoding");
-      return LookAtLevels(page, seen);
-    }
-    if (!dictionary.header || !ValueBytes(options_.output)) return Leave("it has no dictionary");
-    ++dictionary.data_pages;
-    dictionary.statistics = header.statistics;
-    if (after_others) dictionary.in_order = false;
-    if (dictionary.in_order) dictionary.in_order = MayCountUp(metadata, header, dictionary);
-    dictionary.data_bytes += header.uncompressed_page_size;
-    if (!dictionary.in_order) return LookAtLevels(page, seen);
-    LITHIFY_TRY_ASSIGN(const Unpacked unpacked, Unpack(page));
-    LITHIFY_TRY(CheckLevels(header, unpacked.parts, seen));
-    return CountUp(header, unpacked, dictionary);
-  }
-
-  // Counts the rows of a page. Those of a flat column are its entries.
-  Status LookAtLevels(const RawPage& page, Chunk::Page& seen) {
-    if (page.header.type == PageType::kDataV2) {
-      LITHIFY_TRY_ASSIGN(const PageParts parts, TakeApart(page.header, page.body, shape_));
-      return CheckLevels(page.header, parts, seen);
-    }
-    // Only a page of very few bytes can be one of nulls alone.
-    constexpr int32_t kNullsBytesMax = 1024;
-    const bool may_be_null = shape_.definition_max > 0 && !page.header.uses_dictionary() &&
-                             page.header.uncompressed_page_size <= kNullsBytesMax;
-    if (shape_.repetition_max == 0 && !may_be_null) return {};
-    LITHIFY_TRY_ASSIGN(const Unpacked unpacked, Unpack(page));
-    return CheckLevels(page.header, unpacked.parts, seen);
-  }
-
-  Status CheckLevels(const PageHeader& header, const PageParts& parts, Chunk::Page& seen) const {
-    seen = {parts.rows, parts.begins_row, parts.present > 0};
-    if (header.type == PageType::kData) return {};
-    const bool nulls_right =
-        shape_.repetition_max > 0 || header.num_nulls == header.num_values - parts.present;
-    if (header.num_rows != parts.rows || !nulls_right) return Leave("its headers are wrong");
-    return {};
-  }
-
-  // False where the indices cannot be 0, 1, 2, … without looking at them.
-  bool MayCountUp(const parquet::ColumnChunkMetaData& metadata, const PageHeader& header,
-                  const Dictionary& dictionary) const {
-    const int64_t entries = dictionary.header->num_values;
-    if (dictionary.values + header.num_values > kUnfoldedValuesMax) return false;
-    if (shape_.definition_max == 0) return dictionary.used + header.num_values <= entries;
-    // What the writer says of nulls is a hint here and no more.
-    const auto stated = metadata.encoded_statistics();
-    const bool hint = stated != nullptr && stated->has_null_count && stated->null_count >= 0;
-    return !hint || dictionary.used + header.num_values -
-                            std::min<int64_t>(stated->null_count, header.num_values) <=
-                        entries;
-  }
-
-  Status CountUp(const PageHeader& header, const Unpacked& unpacked, Dictionary& dictionary) {
-    const int64_t present = unpacked.parts.present;
-    const int64_t entries = dictionary.header->num_values;
-    if (dictionary.used + present > entries) {
-      dictionary.in_order = false;
-      return {};
-    }
-    indices_.resize(static_cast<size_t>(present));
-    if (present > 0) {
-      LITHIFY_TRY(
-          DecodeIndices(unpacked.values, present, static_cast<uint64_t>(entries), indices_.data()));
-    }
-    if (!CountsUp(indices_, static_cast<uint32_t>(dictionary.used))) {
-      dictionary.in_order = false;
-      return {};
-    }
-    if (dictionary.values == 0) dictionary.begins_row = unpacked.parts.begins_row;
-    dictionary.used += present;
-    dictionary.rows += unpacked.parts.rows;
-    dictionary.values += header.num_values;
-    LITHIFY_TRY(AddLevels(unpacked.parts.definition, shape_.definition_max, header.num_values,
-                          dictionary.definition));
-    return AddLevels(unpacked.parts.repetition, shape_.repetition_max, header.num_values,
-                     dictionary.repetition);
-  }
-
-  static Status AddLevels(std::span<const uint8_t> hybrid, int max, int64_t count,
-                          std::vector<uint32_t>& into) {
-    if (max == 0) return {};
-    const size_t before = into.size();
-    into.resize(before + static_cast<size_t>(count));
-    const auto top = static_cast<uint32_t>(max);
-    return DecodeHybrid(hybrid, BitWidth(top), count, uint64_t{top} + 1, into.data() + before);
-  }
-
-  // What becomes of the chunk's dictionary.
-  Status Decide(Chunk& chunk, Dictionary& dictionary) {
+  // What the chunk's dictionary could become; which of these it becomes is chosen when all have
+  // been looked at.
+  //
+  // Writers make first pages with a dictionary, then others, and Spark's vectorized reader takes
+  // values that lie before a page with a dictionary for indices into it. So only dictionaries
+  // before all other values are united.
+  Status Consider(InputChunk& chunk, ChunkSurvey::Dictionary& dictionary) {
     const PageHeader& header = *dictionary.header;
     chunk.entries = header.num_values;
-    if (dictionary.in_order && dictionary.used == chunk.entries && !options_.bloom_filter) {
-      chunk.dictionary = Chunk::Dictionary::kUnfolded;
-      ++chunk.written_pages;
-      bytes_ += header.uncompressed_page_size;
-      Unfold(chunk, dictionary);
-      return {};
-    }
-    if (options_.plain_only) return Leave("a dictionary is not wanted");
-    if (chunk.entries == 0) return Leave("its dictionary is empty");
-    chunk.dictionary = Chunk::Dictionary::kUnited;
-    chunk.written_pages += dictionary.data_pages;
-    bytes_ += dictionary.data_bytes;
+    chunk.dictionary_bytes = header.uncompressed_page_size;
+    if (survey_.Unfold(chunk, dictionary)) return {};
+    chunk.dictionary = Way::kGathered;
+    if (chunk.entries == 0) return {};
+    // No sum of these overflows.
+    chunk.gathered_bytes =
+        std::min(kGatheredMax, chunk.dictionary_bytes * chunk.folded.values / chunk.entries);
+    // Entries that only deleted rows used are not written.
+    if (chunk.mask != nullptr && chunk.mask->keeps_unused()) return {};
+    if (options_.plain_only || union_closed_ || plain_values_ || chunk.after_others) return {};
     unpacked_.clear();
-    LITHIFY_TRY(
-        codec_.Decompress(Bytes(dictionary.packed), header.uncompressed_page_size, &unpacked_));
-    LITHIFY_TRY_ASSIGN(auto mapping, union_.Add(Bytes(unpacked_), header.num_values));
-    if (!mapping) return Leave("its dictionaries are large together");
+    LITHIFY_TRY(UnpackDictionary(BytesOf(dictionary.body), dictionary.packed,
+                                 header.uncompressed_page_size, &unpacked_));
+    LITHIFY_TRY_ASSIGN(auto mapping, union_.Add(BytesOf(unpacked_), header.num_values));
+    mapped_entries_ += chunk.entries;
+    union_closed_ = !mapping || mapped_entries_ > kMappedEntriesMax;
+    if (!mapping) return {};
+    chunk.mapped = true;
     chunk.mapping = std::move(*mapping);
     if (chunk.mapping.identity) chunk.mapping.to = {};
-    mapped_entries_ += std::ssize(chunk.mapping.to);
-    if (mapped_entries_ > kMappedEntriesMax) return Leave("its dictionaries are many");
+    mapped_values_ += chunk.folded.values;
+    // Nothing like that many entries is of use where hardly one comes twice.
+    constexpr int64_t kEntriesToJudge = 1 << 14;
+    if (union_.size() >= kEntriesToJudge && !UnionIsWorthIt()) union_closed_ = true;
     return {};
   }
 
-  // The header and levels of the page that a dictionary becomes. Without levels, pages of version 1
-  // and 2 have the same body; with them, those of version 2 have the levels apart from it.
-  void Unfold(Chunk& chunk, const Dictionary& dictionary) {
-    PageHeader& page = chunk.unfolded;
-    page.encoding = PageEncoding::kPlain;
-    page.num_values = static_cast<int32_t>(dictionary.values);
-    chunk.unfolded_facts.rows = dictionary.rows;
-    chunk.unfolded_facts.begins_row = dictionary.begins_row;
-    if (dictionary.data_pages == 1) page.statistics = dictionary.statistics;
-    page.uncompressed_page_size = dictionary.header->uncompressed_page_size;
-    if (shape_.definition_max == 0 && shape_.repetition_max == 0) {
-      page.type = PageType::kData;
-      page.crc = dictionary.header->crc;
-      return;
+  // As the recode tier judges dictionaries.
+  bool UnionIsWorthIt() const { return union_.size() > 0 && union_.size() * 2 <= mapped_values_; }
+
+  // Unites where it pays; what remains is gathered.
+  Status ChooseWays() {
+    const bool unite = UnionIsWorthIt();
+    if (!unite) union_.Clear();
+    int64_t entries = 0;
+    int64_t values = 0;
+    int64_t folded_bytes = 0;
+    int64_t plain_bytes = 0;
+    for (InputChunk& chunk : chunks_) {
+      if (chunk.dictionary != Way::kGathered) continue;
+      if (unite && chunk.mapped) {
+        chunk.dictionary = Way::kUnited;
+        continue;
+      }
+      if (chunk.folded_values_max > kDecodedValuesMax) return Leave("a page of very many values");
+      chunk.mapping = {};
+      entries += chunk.entries;
+      values += chunk.folded.values;
+      folded_bytes += chunk.dictionary_bytes + chunk.folded.bytes;
+      plain_bytes += chunk.gathered_bytes;
     }
-    page.type = PageType::kDataV2;
-    std::string& levels = chunk.unfolded_levels;
-    if (shape_.repetition_max > 0) {
-      AppendHybrid(dictionary.repetition, BitWidth(static_cast<uint32_t>(shape_.repetition_max)),
-                   &levels);
+    // The recode tier makes a dictionary, too, until it is full, and then pages of values.
+    const bool wanted = options_.dictionary_wanted && !options_.plain_only && !union_closed_;
+    const double growth = wanted ? 1.3 : 16;
+    const bool larger =
+        static_cast<double>(plain_bytes) > growth * static_cast<double>(folded_bytes);
+    return larger && entries * 2 < values ? Leave("its dictionaries are of use") : Status();
+  }
+
+  Status ChooseJoins() {
+    InputChunk::Amount moved;
+    for (InputChunk& chunk : chunks_) {
+      InputChunk::Amount movable = chunk.plain;
+      if (chunk.dictionary == Way::kUnited) movable.Add(chunk.folded);
+      chunk.joined = AreSmall(options_, movable);
+      if (!chunk.joined) moved.Add(movable);
+      moved.Add(chunk.rigid);
+      if (chunk.dictionary == Way::kUnfolded) {
+        moved.Add({1, chunk.dictionary_bytes, chunk.unfolded->header.num_values});
+      }
+      if (chunk.dictionary == Way::kGathered && options_.output.repetition_max > 0 &&
+          chunk.gathered_bytes > options_.page_bytes_max) {
+        return Leave("rows that are gathered may be large");
+      }
     }
-    page.repetition_levels_byte_length = static_cast<int32_t>(levels.size());
-    if (shape_.definition_max > 0) {
-      AppendHybrid(dictionary.definition, BitWidth(static_cast<uint32_t>(shape_.definition_max)),
-                   &levels);
+    return AreSmall(options_, moved) ? Leave("its pages are small") : Status();
+  }
+
+  void CountWays() {
+    for (const InputChunk& chunk : chunks_) {
+      const bool same = chunk.mapping.identity && chunk.entries == union_.size();
+      if (chunk.dictionary == Way::kGathered) {
+        ++counts_.gathered;
+      } else if (chunk.joined) {
+        ++counts_.joined;
+      } else if (chunk.dictionary == Way::kUnfolded) {
+        ++counts_.unfolded;
+      } else {
+        ++(chunk.dictionary == Way::kNone || same ? counts_.copied : counts_.united);
+      }
     }
-    page.definition_levels_byte_length =
-        static_cast<int32_t>(levels.size()) - page.repetition_levels_byte_length;
-    page.num_nulls = static_cast<int32_t>(dictionary.values - dictionary.used);
-    page.num_rows = static_cast<int32_t>(dictionary.rows);
-    // No reader needs to unpack nothing.
-    if (dictionary.used == 0) page.uncompressed_page_size = 0;
-    page.is_compressed = options_.codec != arrow::Compression::UNCOMPRESSED && dictionary.used > 0;
-    page.uncompressed_page_size += static_cast<int32_t>(levels.size());
   }
 
   // --------------------------------------------------------------------------------- writing
@@ -504,38 +365,69 @@ class Splice final : public ColumnSplice {
     header.num_values = static_cast<int32_t>(union_.size());
     header.uncompressed_page_size = static_cast<int32_t>(union_.plain().size());
     packed_.clear();
-    LITHIFY_TRY(codec_.Compress(Bytes(union_.plain()), &packed_));
-    to.WriteDictionary(header, Bytes(packed_));
-    if (to.bloom_filter() != nullptr) FillFilter(*to.bloom_filter());
+    LITHIFY_TRY(codec_.Compress(BytesOf(union_.plain()), &packed_));
+    to.WriteDictionary(header, BytesOf(packed_));
+    if (to.bloom_filter() != nullptr) FillFilter(union_.plain(), union_.size(), *to.bloom_filter());
     return {};
   }
 
-  // All values of the chunk are in the united dictionary.
-  void FillFilter(parquet::BloomFilter& filter) const {
-    std::string_view rest = union_.plain();
-    const int value_bytes = ValueBytes(options_.output).value_or(0);
-    for (int64_t i = 0; i < union_.size(); ++i) {
-      auto length = static_cast<size_t>(value_bytes);
-      if (value_bytes == DictionaryUnion::kByteArray) {
+  // With all values of a dictionary, whose bytes have been checked.
+  void FillFilter(std::string_view plain, int64_t entries, parquet::BloomFilter& filter) const {
+    for (int64_t i = 0; i < entries; ++i) {
+      auto length = static_cast<size_t>(value_bytes_);
+      if (value_bytes_ == DictionaryUnion::kByteArray) {
         uint32_t stated = 0;
-        std::memcpy(&stated, rest.data(), sizeof stated);
-        rest.remove_prefix(sizeof stated);
+        std::memcpy(&stated, plain.data(), sizeof stated);
+        plain.remove_prefix(sizeof stated);
         length = stated;
       }
       // The hash of any value is that of its plain bytes.
-      filter.InsertHash(filter.Hash(rest.substr(0, length)));
-      rest.remove_prefix(length);
+      filter.InsertHash(filter.Hash(plain.substr(0, length)));
+      plain.remove_prefix(length);
     }
   }
 
-  Status WriteChunk(const Chunk& chunk, RawColumn& to) {
+  // Where the bounds of the chunk's pages come from, besides their headers.
+  struct Sources {
+    bool alone = false;                           // What the footer states: it has one page.
+    std::unique_ptr<parquet::ColumnIndex> index;  // May be null.
+  };
+
+  std::optional<parquet::EncodedStatistics> BoundsOf(const InputChunk& chunk, const RawPage& page,
+                                                     const Sources& sources) const {
+    if (sources.alone) return chunk.stated;
+    const bool required = chunk.shape.definition_max == 0;
+    // What is in the header of a page that was made anew we stated ourselves.
+    auto own = merged_.OfPage(page.header, chunk.trusted || !page.packed, required);
+    const auto at = static_cast<size_t>(page.ordinal);
+    const bool indexed = page.packed || !page.header.statistics;
+    if (!own && indexed && sources.index && at < sources.index->null_pages().size()) {
+      own = merged_.OfIndexed(*sources.index, at, page.header.num_values, required);
+    }
+    return own;
+  }
+
+  Status WriteChunk(const InputChunk& chunk) {
+    Sources sources;
+    sources.alone = chunk.stated && chunk.pages.size() == 1 && !chunk.deletes;
+    if (!sources.alone) sources.index = ReadIndex(chunk);
+    if (chunk.mask == nullptr) return WritePages(chunk, sources, nullptr);
+    auto stated = chunk.stated.value_or(parquet::EncodedStatistics());
+    if (chunk.nulls) stated.set_null_count(*chunk.nulls);
+    const auto of_page = [&](const RawPage& page) { return BoundsOf(chunk, page, sources); };
+    MaskedStatistics left(ToMask(chunk), OrderOf(*options_.column), std::move(stated), of_page,
+                          codec_);
+    LITHIFY_TRY(WritePages(chunk, sources, &left));
+    LITHIFY_TRY_ASSIGN(auto known,
+                       left.Finish(*chunk.mask, [&] { return OpenWhole(chunk, false); }));
+    merged_.AddPart(std::move(known), chunk.mask->entries(), chunk.shape.definition_max == 0);
+    return {};
+  }
+
+  Status WritePages(const InputChunk& chunk, const Sources& sources, MaskWitness* witness) {
     // What was kept has been verified.
-    const auto pages = Open(chunk, chunk.held == nullptr);
-    const ChunkMetadata metadata(chunk);
-    const auto alone = chunk.written_pages == 1
-                           ? merged_.OfChunk(*chunk.in->footer, *metadata.chunk, chunk.descriptor())
-                           : std::nullopt;
-    const auto index = alone ? nullptr : ReadIndex(chunk, *metadata.chunk);
+    const auto pages = Open(chunk, chunk.held == nullptr, witness);
+    dictionary_.reset();
     size_t at = 0;
     RawPage page;
     while (true) {
@@ -543,34 +435,124 @@ class Splice final : public ColumnSplice {
       if (!more) break;
       LITHIFY_TRY(options_.pool->Check());
       if (!page.header.is_data()) {
-        if (chunk.dictionary == Chunk::Dictionary::kUnfolded) WriteUnfolded(chunk, page, alone, to);
+        LITHIFY_TRY(TakeDictionary(chunk, page));
         continue;
       }
       if (page.header.num_values == 0) continue;
       if (at == chunk.pages.size()) return Fail(Changed());
-      const Chunk::Page& seen = chunk.pages[at++];
-      const bool folded = page.header.uses_dictionary();
-      if (folded && chunk.dictionary == Chunk::Dictionary::kUnfolded) continue;
-      if (folded && chunk.dictionary == Chunk::Dictionary::kNone) return Fail(Changed());
-      auto own = alone ? alone : merged_.OfPage(page.header, chunk.trusted);
-      if (!own && index) own = merged_.OfIndexed(*index, at - 1, page.header.num_values);
-      const RawColumn::Facts facts{seen.rows, seen.begins_row, own ? &*own : nullptr};
-      if (!chunk.trusted) page.header.statistics.reset();
-      if (folded) {
-        LITHIFY_TRY(WriteFolded(chunk, page, facts, to));
+      const InputChunk::Page& seen = chunk.pages[at++];
+      if (page.header.uses_dictionary() && chunk.dictionary == Way::kUnfolded) continue;
+      const auto bounds = BoundsOf(chunk, page, sources);
+      if (Rebuilds(chunk, page)) {
+        // The bounds of all values are bounds of each page; but values of deleted rows are not to
+        // live on in them.
+        const bool loose = !bounds && chunk.mask == nullptr;
+        LITHIFY_TRY(Rebuild(chunk, seen, page, loose ? chunk.stated : bounds));
       } else {
-        to.WriteData(page.header, page.body, {}, facts);
+        LITHIFY_TRY(Move(chunk, seen, page, bounds));
       }
     }
     if (at != chunk.pages.size()) return Fail(Changed());
     return {};
   }
 
+  Status TakeDictionary(const InputChunk& chunk, RawPage& page) {
+    if (chunk.dictionary == Way::kUnfolded) {
+      LITHIFY_TRY(builder_->Flush());
+      LITHIFY_TRY(WriteUnfolded(chunk, page));
+    }
+    if (chunk.dictionary != Way::kGathered) return {};
+    std::string plain;
+    LITHIFY_TRY(
+        UnpackDictionary(page.body, page.packed, page.header.uncompressed_page_size, &plain));
+    LITHIFY_TRY_ASSIGN(
+        dictionary_, PlainDictionary::Make(std::move(plain), page.header.num_values, value_bytes_));
+    if (to_->bloom_filter() == nullptr) return {};
+    const auto values = dictionary_->plain();
+    FillFilter({reinterpret_cast<const char*>(values.data()), values.size()}, dictionary_->size(),
+               *to_->bloom_filter());
+    return {};
+  }
+
+  bool Rebuilds(const InputChunk& chunk, const RawPage& page) const {
+    const PageHeader& header = page.header;
+    const bool folded = header.uses_dictionary();
+    if (folded && chunk.dictionary == Way::kGathered) return true;
+    if (!folded && !Joins(header.encoding, options_.output.physical)) return false;
+    // A page that was made anew has to be packed in any case.
+    if (!chunk.joined && page.packed) return false;
+    return header.num_values <= kDecodedValuesMax &&
+           header.uncompressed_page_size < options_.page_bytes &&
+           header.uncompressed_page_size <= options_.page_bytes_max / 4;
+  }
+
+  // ------------------------------------------------------------------------------ rebuilding
+
+  Status Rebuild(const InputChunk& chunk, const InputChunk::Page& seen, const RawPage& page,
+                 const std::optional<parquet::EncodedStatistics>& bounds) {
+    const PageHeader& header = page.header;
+    LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
+                       UnpackPage(page, chunk.shape, codec_, &unpacked_));
+    if (unpacked.parts.rows != seen.rows || unpacked.parts.begins_row != seen.begins_row) {
+      return Fail(Changed());
+    }
+    PagePiece piece;
+    piece.entries = header.num_values;
+    piece.parts = unpacked.parts;
+    piece.parts.values = unpacked.values;
+    piece.statistics = bounds ? &*bounds : nullptr;
+    if (!header.uses_dictionary()) return builder_->AddPlain(piece, header.encoding);
+    if (chunk.dictionary == Way::kUnited) {
+      return builder_->AddIndices(piece, chunk.entries, chunk.mapping.to);
+    }
+    if (chunk.dictionary != Way::kGathered || !dictionary_) return Fail(Changed());
+    return builder_->AddGathered(piece, *dictionary_);
+  }
+
+  // --------------------------------------------------------------------------------- moving
+
+  Status Move(const InputChunk& chunk, const InputChunk::Page& seen, RawPage& page,
+              const std::optional<parquet::EncodedStatistics>& bounds) {
+    LITHIFY_TRY(builder_->Flush());
+    const RawColumn::Facts facts{seen.rows, seen.begins_row, bounds ? &*bounds : nullptr};
+    if (!chunk.trusted) page.header.statistics.reset();
+    if (!page.header.uses_dictionary()) {
+      return Put(chunk, page, facts);
+    }
+    if (chunk.dictionary != Way::kUnited) return Fail(Changed());
+    return MoveIndices(chunk, page, facts);
+  }
+
+  Status Put(const InputChunk& chunk, RawPage& page, const RawColumn::Facts& facts) {
+    LITHIFY_TRY_ASSIGN(const PackedParts parts, Pack(page));
+    PutParts(chunk, page.header, parts.front, parts.rest, facts);
+    return {};
+  }
+
+  // A page of a required column gets levels in front where the output's has some.
+  void PutParts(const InputChunk& chunk, PageHeader header, std::span<const uint8_t> front,
+                std::span<const uint8_t> rest, const RawColumn::Facts& facts) {
+    if (!chunk.widened) return to_->WriteData(header, front, rest, facts);
+    levels_in_front_.clear();
+    AppendLevelRun(options_.output.definition_max, header.num_values,
+                   options_.output.definition_max, &levels_in_front_);
+    if (header.type == PageType::kData) {
+      header.is_compressed = options_.codec != arrow::Compression::UNCOMPRESSED;
+    }
+    header.type = PageType::kDataV2;
+    header.num_nulls = 0;
+    header.num_rows = header.num_values;
+    header.repetition_levels_byte_length = 0;
+    header.definition_levels_byte_length = static_cast<int32_t>(levels_in_front_.size());
+    header.uncompressed_page_size += header.definition_levels_byte_length;
+    header.crc.reset();
+    to_->WriteData(header, BytesOf(levels_in_front_), rest, facts);
+  }
+
   // The input's own bounds of its data pages; null: there are none, or none to rely on.
-  std::unique_ptr<parquet::ColumnIndex> ReadIndex(
-      const Chunk& chunk, const parquet::ColumnChunkMetaData& metadata) const {
+  std::unique_ptr<parquet::ColumnIndex> ReadIndex(const InputChunk& chunk) const {
     constexpr int32_t kIndexBytesMax = 4 << 20;
-    const auto place = metadata.GetColumnIndexLocation();
+    const auto& place = chunk.index_place;
     if (!chunk.trusted || !place || place->length <= 0 || place->length > kIndexBytesMax ||
         place->offset < 0 || place->offset > chunk.in->size - place->length) {
       return nullptr;
@@ -580,8 +562,8 @@ class Splice final : public ColumnSplice {
                               chunk.in->file->ReadAt(place->offset, place->length));
       auto index = parquet::ColumnIndex::Make(chunk.descriptor(), bytes->data(), bytes->size(),
                                               parquet::default_reader_properties());
-      const size_t pages = chunk.pages.size();
-      const bool fits = index->null_pages().size() == pages &&
+      const size_t pages = index->null_pages().size();
+      const bool fits = (chunk.mask != nullptr || pages == chunk.pages.size()) &&
                         index->encoded_min_values().size() == pages &&
                         index->encoded_max_values().size() == pages &&
                         (!index->has_null_counts() || index->null_counts().size() == pages);
@@ -592,43 +574,44 @@ class Splice final : public ColumnSplice {
     }
   }
 
-  static Error Changed() {
-    return Error{Code::kCorrupt, "the file changed while it was read", "",
-                 "find out who writes to it; files of a table are never changed in place"};
-  }
-
-  void WriteUnfolded(const Chunk& chunk, const RawPage& page,
-                     const std::optional<parquet::EncodedStatistics>& alone, RawColumn& to) const {
-    PageHeader header = chunk.unfolded;
-    RawColumn::Facts facts = chunk.unfolded_facts;
-    const auto own = alone ? alone : merged_.OfPage(header, chunk.trusted);
+  Status WriteUnfolded(const InputChunk& chunk, RawPage& page) {
+    PageHeader header = chunk.unfolded->header;
+    if (chunk.mask != nullptr) {
+      // Of the entries that are left.
+      header.statistics = page.header.statistics;
+      if (header.statistics) header.statistics->null_count = header.num_nulls;
+    }
+    const bool alone = chunk.plain.pages + chunk.rigid.pages == 0 && chunk.mask == nullptr;
+    const auto own = alone && chunk.stated
+                         ? chunk.stated
+                         : merged_.OfPage(header, chunk.trusted || chunk.mask != nullptr,
+                                          chunk.shape.definition_max == 0);
+    RawColumn::Facts facts = chunk.unfolded->facts;
     facts.statistics = own ? &*own : nullptr;
     if (!chunk.trusted) header.statistics.reset();
-    const bool empty = header.type == PageType::kDataV2 && chunk.entries == 0;
-    to.WriteData(header, Bytes(chunk.unfolded_levels),
-                 empty ? std::span<const uint8_t>() : page.body, facts);
+    std::span<const uint8_t> body;
+    if (header.type == PageType::kData || chunk.entries > 0) {
+      LITHIFY_TRY_ASSIGN(const PackedParts parts, Pack(page));
+      body = parts.rest;
+    }
+    to_->WriteData(header, BytesOf(chunk.unfolded->levels), body, facts);
+    return {};
   }
 
   // A page of indices into the chunk's dictionary becomes one of indices into the united one.
-  Status WriteFolded(const Chunk& chunk, RawPage& page, const RawColumn::Facts& facts,
-                     RawColumn& to) {
+  Status MoveIndices(const InputChunk& chunk, RawPage& page, const RawColumn::Facts& facts) {
     PageHeader& header = page.header;
     header.encoding = PageEncoding::kRleDictionary;
     if (chunk.mapping.identity && chunk.entries == union_.size()) {
-      to.WriteData(header, page.body, {}, facts);
-      return {};
+      return Put(chunk, page, facts);
     }
-    LITHIFY_TRY_ASSIGN(const Unpacked unpacked, Unpack(page));
+    LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
+                       UnpackPage(page, chunk.shape, codec_, &unpacked_));
     const int64_t present = unpacked.parts.present;
     if (present == 0 || chunk.mapping.identity) {
       // An index beyond the own dictionary must not come to mean a value of another file.
-      indices_.resize(static_cast<size_t>(present));
-      if (present > 0) {
-        LITHIFY_TRY(DecodeIndices(unpacked.values, present, static_cast<uint64_t>(chunk.entries),
-                                  indices_.data()));
-      }
-      to.WriteData(header, page.body, {}, facts);
-      return {};
+      LITHIFY_TRY(CheckIndices(unpacked.values, present, static_cast<uint64_t>(chunk.entries)));
+      return Put(chunk, page, facts);
     }
     const bool v1 = header.type == PageType::kData;
     const std::span<const uint8_t> levels = unpacked.parts.levels;
@@ -637,45 +620,54 @@ class Splice final : public ColumnSplice {
     LITHIFY_TRY(AppendMappedIndices(unpacked.values, present, chunk.mapping.to,
                                     std::max(1, BitWidth(chunk.mapping.max)), &mapped_));
     packed_.clear();
-    LITHIFY_TRY(codec_.Compress(Bytes(mapped_), &packed_));
+    LITHIFY_TRY(codec_.Compress(BytesOf(mapped_), &packed_));
     header.crc.reset();
     header.uncompressed_page_size = static_cast<int32_t>(mapped_.size());
     if (v1) {
-      to.WriteData(header, Bytes(packed_), {}, facts);
+      PutParts(chunk, header, {}, BytesOf(packed_), facts);
       return {};
     }
     header.is_compressed = options_.codec != arrow::Compression::UNCOMPRESSED;
     header.uncompressed_page_size += header.v2_level_bytes();
-    to.WriteData(header, levels, Bytes(packed_), facts);
+    PutParts(chunk, header, levels, BytesOf(packed_), facts);
     return {};
   }
 
   const ColumnSpliceOptions options_;
-  const LevelShape shape_;
+  const int value_bytes_;
   PageCodec codec_;
   DictionaryUnion union_;
+  bool union_closed_ = false;  // Nothing more is added.
   MergedStatistics merged_;
-  std::vector<Chunk> chunks_;
-  const Chunk* current_ = nullptr;
+  ChunkSurvey survey_;
+  std::vector<InputChunk> chunks_;
+  const InputChunk* current_ = nullptr;
   SpliceCounts counts_;
+  int64_t rows_dropped_ = 0;
   int64_t held_bytes_ = 0;
   int64_t mapped_entries_ = 0;
+  int64_t mapped_values_ = 0;  // That the union stands for.
   bool plain_values_ = false;  // Values without a dictionary lie in the chunks looked at so far.
-  // Of the pages that will be written, about.
-  int64_t pages_ = 0;
-  int64_t bytes_ = 0;
-  int64_t values_ = 0;
+  // While it is written.
+  RawColumn* to_ = nullptr;
+  std::optional<PageBuilder> builder_;
+  std::optional<PlainDictionary> dictionary_;  // Of a chunk that is gathered.
   // Used again and again.
   std::string unpacked_;
   std::string mapped_;
   std::string packed_;
-  std::vector<uint32_t> indices_;
+  std::string levels_in_front_;
 };
 
 bool SourceFits(const LeafSource& source, const OutputLeaf& output) {
   if (source.input_leaf < 0 || source.levels_only || source.must_be_null || source.fill ||
       source.inherited || source.conversion != Conversion::kNone) {
     return false;
+  }
+  // A flat column that is required in the input: all its values are there.
+  if (output.definition_max == 1 && output.repetition_max == 0 &&
+      std::ssize(source.definition_map) == 1) {
+    return source.definition_map[0] == 1;
   }
   // Levels pass through as they are.
   if (std::ssize(source.definition_map) != output.definition_max + 1) return false;
@@ -685,64 +677,44 @@ bool SourceFits(const LeafSource& source, const OutputLeaf& output) {
   return true;
 }
 
-bool ChunkFits(const InputSource& in, int group_number, int64_t first_row,
-               const ColumnSpliceOptions& options) {
+bool ColumnFits(const InputSource& in, const ColumnSpliceOptions& options) {
   const LeafSource& source = in.leaves[static_cast<size_t>(options.leaf)];
   const OutputLeaf& output = options.output;
   if (!SourceFits(source, output) || NeedsMending(*in.footer)) return false;
   const parquet::ColumnDescriptor& column = *in.footer->schema()->Column(source.input_leaf);
   if (column.physical_type() != output.physical ||
-      column.max_definition_level() != output.definition_max ||
+      column.max_definition_level() + 1 != std::ssize(source.definition_map) ||
       column.max_repetition_level() != output.repetition_max) {
     return false;
   }
-  if (output.physical == Type::FIXED_LEN_BYTE_ARRAY && column.type_length() != output.type_length) {
+  if (output.physical == Type::FIXED_LEN_BYTE_ARRAY &&
+      (column.type_length() != output.type_length || output.type_length <= 0)) {
     return false;
   }
-  const auto group = in.footer->RowGroup(group_number);
-  if (in.deleted != nullptr &&
-      in.deleted->CountBelow(first_row + group->num_rows()) != in.deleted->CountBelow(first_row)) {
-    return false;
-  }
-  const auto chunk = group->ColumnChunk(source.input_leaf);
-  return chunk->compression() == options.codec;
-}
-
-int64_t RowsBefore(const InputSource& in, int group) {
-  int64_t rows = 0;
-  for (int g = 0; g < group; ++g) rows += in.footer->RowGroup(g)->num_rows();
-  return rows;
+  return true;
 }
 
 }  // namespace
 
 bool MayBeSpliced(const std::vector<std::unique_ptr<InputSource>>& inputs,
                   const std::vector<GroupPlace>& places, const ColumnSpliceOptions& options) {
-  int64_t bytes = 0;
-  int64_t values = 0;
-  int64_t chunks = 0;
+  bool any = false;
   for (const GroupPlace& place : places) {
     const InputSource& in = *inputs[place.input];
-    const auto group = in.footer->RowGroup(place.group);
-    if (group->num_rows() == 0) continue;
-    const int64_t first_row = in.deleted == nullptr ? 0 : RowsBefore(in, place.group);
-    if (!ChunkFits(in, place.group, first_row, options)) return false;
-    const auto chunk = group->ColumnChunk(in.leaves[static_cast<size_t>(options.leaf)].input_leaf);
-    ++chunks;
-    // A damaged footer may claim any number: no sum of these overflows.
-    bytes += std::clamp<int64_t>(chunk->total_uncompressed_size(), 0, kGiB);
-    values += std::clamp<int64_t>(chunk->num_values(), 0, kGiB);
+    if (in.footer->RowGroup(place.group)->num_rows() == 0) continue;
+    if (!ColumnFits(in, options)) return false;
+    any = true;
   }
-  // Each chunk has a page at least.
-  return chunks > 0 && !Small(options, chunks, bytes, values);
+  return any;
 }
 
 Result<std::unique_ptr<ColumnSplice>> SurveyColumn(
     const std::vector<std::unique_ptr<InputSource>>& inputs, const std::vector<GroupPlace>& places,
     const ColumnSpliceOptions& options) {
   LITHIFY_TRY_ASSIGN(PageCodec codec, PageCodec::Make(options.codec, options.codec_level));
-  auto splice = std::make_unique<Splice>(inputs, places, options, std::move(codec));
-  auto looked = GuardParquet("column " + options.output.path, [&] { return splice->Survey(); });
+  auto splice = std::make_unique<Splice>(options, std::move(codec));
+  auto looked =
+      GuardParquet("column " + options.output.path, [&] { return splice->Survey(inputs, places); });
   if (looked) return std::unique_ptr<ColumnSplice>(std::move(splice));
   switch (looked.error().code) {
     case Code::kCorrupt:

@@ -1,10 +1,15 @@
 // The splice tier for one column: the pages of many input chunks become one output chunk, moved as
-// they are where that is right (docs/ARCHITECTURE.md, "The rewrite engine"):
+// they are where that is right, else rebuilt from their bytes (docs/ARCHITECTURE.md, "The rewrite
+// engine"):
 //   - pages whose values stand for themselves (plain, delta, byte stream split) are copied;
 //   - small dictionaries are united, and only the indices of pages whose numbers change are mapped
 //     and packed again; levels pass through;
 //   - a dictionary that is used exactly once per entry, in order, is the values of a plain page in
-//     packed form: it is moved as such.
+//     packed form: it is moved as such;
+//   - other dictionaries that are of no use in the output are left out: values are gathered by
+//   index
+//     into plain pages;
+//   - small pages, plain or of united dictionaries, are joined into larger ones (PageBuilder).
 // Whatever does not fit, or looks odd in any way, is left to the recode tier and its messages.
 #ifndef LITHIFY_REWRITE_COLUMN_SPLICE_H_
 #define LITHIFY_REWRITE_COLUMN_SPLICE_H_
@@ -31,6 +36,7 @@ namespace lithify::rewrite {
 struct GroupPlace {
   size_t input = 0;
   int group = 0;
+  int64_t first_row = 0;  // Of the file, deleted rows counted.
 };
 
 struct ColumnSpliceOptions {
@@ -41,22 +47,28 @@ struct ColumnSpliceOptions {
   std::optional<int> codec_level;
   size_t statistics_bytes_max = 0;
   bool plain_only = false;  // Whether a dictionary is unwanted.
+  // Whether the recode tier would make one, as far as it goes.
+  bool dictionary_wanted = true;
   // Whether every value has to be known, for a filter: then only dictionaries will do (P19).
   bool bloom_filter = false;
-  // Pages that are smaller on average, in both ways, are left to the recode tier; larger ones too.
+  // Pages of a chunk that are smaller on average, in both ways, are joined, or where their encoding
+  // forbids it left to the recode tier.
   int64_t page_bytes_min = 0;
   int64_t page_values_min = 0;
-  int64_t page_bytes_max = 0;
+  int64_t page_bytes = 0;      // Of pages that are made.
+  int64_t page_bytes_max = 0;  // Larger ones are left to the recode tier.
   BoundedPool* pool = nullptr;
   // Bytes of chunks that may stay in memory between the two readings, shared by all columns.
   std::atomic<int64_t>* hold_bytes = nullptr;
 };
 
-// How many input chunks went which way.
+// How many input chunks went which way; of several, the last one counts.
 struct SpliceCounts {
   int64_t copied = 0;    // Without a dictionary, or with one that all share.
   int64_t united = 0;    // Through a dictionary united with others.
   int64_t unfolded = 0;  // Dictionary to plain page.
+  int64_t joined = 0;    // Small pages were joined.
+  int64_t gathered = 0;  // Indices to the values of their dictionary.
 };
 
 class ColumnSplice {
@@ -66,6 +78,8 @@ class ColumnSplice {
   // Whether nothing has to be packed again.
   virtual bool moves_only() const = 0;
   virtual const SpliceCounts& counts() const = 0;
+  // Deleted rows that are left out, counted page by page.
+  virtual int64_t rows_dropped() const = 0;
   // All pages, and what the footer says of the chunk. kCorrupt if the inputs are no longer what
   // they were when they were looked at.
   virtual Status Write(RawColumn& to) = 0;
@@ -74,7 +88,8 @@ class ColumnSplice {
 };
 
 // Whether the inputs' footers allow it for this column and these row groups, in order; those
-// without rows are passed over. No page is read.
+// without rows are passed over. No page is read. Of a row group with deleted rows, only the pages
+// that have some are made anew (masked_pages.h).
 bool MayBeSpliced(const std::vector<std::unique_ptr<InputSource>>& inputs,
                   const std::vector<GroupPlace>& places, const ColumnSpliceOptions& options);
 

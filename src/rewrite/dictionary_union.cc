@@ -129,6 +129,13 @@ Result<std::optional<DictionaryMapping>> DictionaryUnion::Add(std::span<const ui
   return mapping;
 }
 
+void DictionaryUnion::Clear() {
+  plain_ = {};
+  offsets_ = {};
+  hashes_ = {};
+  slots_ = std::vector<uint64_t>(kSlotsMin);
+}
+
 // nullopt: there is no room for it.
 std::optional<uint32_t> DictionaryUnion::FindOrAdd(std::span<const uint8_t> value) {
   const uint64_t hash = Hash(value, seed_);

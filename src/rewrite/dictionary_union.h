@@ -38,6 +38,9 @@ class DictionaryUnion {
   // would be over its bounds; then it is as it was before. kCorrupt: the page is cut off.
   Result<std::optional<DictionaryMapping>> Add(std::span<const uint8_t> plain, int64_t num_values);
 
+  // Gives up what it holds.
+  void Clear();
+
   int64_t size() const { return static_cast<int64_t>(hashes_.size()); }
   // All entries, PLAIN, in the order in which they came.
   const std::string& plain() const { return plain_; }

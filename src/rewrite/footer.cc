@@ -1,10 +1,10 @@
 #include "rewrite/footer.h"
 
+#include <arrow/buffer.h>
 #include <arrow/util/compression.h>
 #include <arrow/util/key_value_metadata.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kTailBytes = 8;  // Footer length and magic.
+constexpr int64_t kEndBytes = 32 * 1024;
 
 Error Damaged(std::string why) {
   return Error{Code::kCorrupt, std::move(why), "",
@@ -58,19 +59,23 @@ Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAcces
     return Fail(Damaged("the file has " + std::to_string(size) +
                         " bytes, fewer than the smallest Parquet file"));
   }
-  std::array<uint8_t, kTailBytes> tail{};
-  auto got = file.ReadAt(size - kTailBytes, kTailBytes, tail.data());
-  if (!got.ok()) return Fail(FromArrow(got.status()));
-  if (*got != kTailBytes) return Fail(Damaged("the file is shorter than its listing says"));
-  if (std::memcmp(tail.data() + 4, "PARE", 4) == 0) {
+  // Most footers come with the first read: on an object store each one is a round trip.
+  const int64_t end_bytes = std::min(size, kEndBytes);
+  auto end = file.ReadAt(size - end_bytes, end_bytes);
+  if (!end.ok()) return Fail(FromArrow(end.status()));
+  if ((*end)->size() != end_bytes) {
+    return Fail(Damaged("the file is shorter than its listing says"));
+  }
+  const uint8_t* const tail = (*end)->data() + end_bytes - kTailBytes;
+  if (std::memcmp(tail + 4, "PARE", 4) == 0) {
     return Fail(Code::kUnsupported, "the footer is encrypted", "",
                 "lithify has no keys: it never writes encrypted columns in the clear");
   }
-  if (std::memcmp(tail.data() + 4, "PAR1", 4) != 0) {
+  if (std::memcmp(tail + 4, "PAR1", 4) != 0) {
     return Fail(Damaged("no PAR1 at the end: the file is cut off or is no Parquet file"));
   }
   uint32_t length = 0;
-  std::memcpy(&length, tail.data(), sizeof(length));
+  std::memcpy(&length, tail, sizeof(length));
   if (static_cast<int64_t>(length) > size - 12 || length == 0) {
     return Fail(Damaged("the footer claims " + std::to_string(length) + " bytes in a file of " +
                         std::to_string(size)));
@@ -78,10 +83,16 @@ Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAcces
   if (static_cast<int64_t>(length) > kFooterBytesMax) {
     return Fail(Code::kLimit, "the footer has " + std::to_string(length) + " bytes, over 256 MiB");
   }
-  auto buffer = file.ReadAt(size - kTailBytes - length, length);
-  if (!buffer.ok()) return Fail(FromArrow(buffer.status()));
-  if ((*buffer)->size() != length) return Fail(Damaged("the file became shorter while read"));
-  auto footer = parquet::FileMetaData::Make((*buffer)->data(), int64_t{length});
+  std::shared_ptr<arrow::Buffer> buffer;
+  if (length <= end_bytes - kTailBytes) {
+    buffer = arrow::SliceBuffer(*end, end_bytes - kTailBytes - length, length);
+  } else {
+    auto got = file.ReadAt(size - kTailBytes - length, length);
+    if (!got.ok()) return Fail(FromArrow(got.status()));
+    buffer = std::move(*got);
+  }
+  if (buffer->size() != length) return Fail(Damaged("the file became shorter while read"));
+  auto footer = parquet::FileMetaData::Make(buffer->data(), int64_t{length});
   if (footer->num_rows() < 0) return Fail(Damaged("the footer claims a negative number of rows"));
   return footer;
 }

@@ -159,8 +159,9 @@ struct GroupReport {
   // nothing was to be verified, or columns were moved without a look at their values.
   ContentDigest digest_in;
   bool digest_complete = true;
-  std::map<std::string, int64_t> tiers;    // Column chunks by tier: {"recode": 96, "splice": 32}.
-  std::map<std::string, int64_t> splices;  // Those spliced, by way: copied, united, unfolded.
+  std::map<std::string, int64_t> tiers;  // Column chunks by tier: {"recode": 96, "splice": 32}.
+  // Those spliced, by way: copied, united, unfolded, joined, gathered.
+  std::map<std::string, int64_t> splices;
   std::vector<std::string> notes;  // Decisions worth telling: dropped metadata keys, widened types.
 };
 

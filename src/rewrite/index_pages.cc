@@ -183,6 +183,12 @@ bool GroupIsEqual(const uint32_t* values) {
   return differs == 0;
 }
 
+LITHIFY_CLONES uint32_t Difference(const uint32_t* values, int64_t count, uint32_t wanted) {
+  uint32_t difference = 0;
+  for (int64_t i = 0; i < count; ++i) difference |= values[i] ^ wanted;
+  return difference;
+}
+
 LITHIFY_CLONES void Replace(uint32_t* values, int64_t count, const uint32_t* mapping) {
   for (int64_t i = 0; i < count; ++i) values[i] = mapping[values[i]];
 }
@@ -514,6 +520,24 @@ Status DecodeIndices(std::span<const uint8_t> values, int64_t count, uint64_t di
   return DecodeHybrid(values.subspan(1), values[0], count, dictionary_size, out);
 }
 
+Status CheckIndices(std::span<const uint8_t> values, int64_t count, uint64_t dictionary_size) {
+  if (count == 0) return {};
+  if (values.empty()) return Corrupt("the indices are missing");
+  const int width = values[0];
+  LITHIFY_TRY(CheckWidth(width));
+  Runs runs(values.subspan(1), width, count);
+  Run run;
+  while (true) {
+    LITHIFY_TRY_ASSIGN(const bool more, runs.Next(run));
+    if (!more) return {};
+    if (run.packed) {
+      LITHIFY_TRY(UnpackEach(run, width, dictionary_size, [](const uint32_t*, int64_t) {}));
+    } else {
+      LITHIFY_TRY(CheckBound(run.value, dictionary_size));
+    }
+  }
+}
+
 void AppendIndices(std::span<const uint32_t> indices, int bit_width, std::string* out) {
   out->push_back(static_cast<char>(bit_width));
   AppendHybrid(indices, bit_width, out);
@@ -527,6 +551,28 @@ Status AppendMappedIndices(std::span<const uint8_t> values, int64_t count,
   return AppendMappedHybrid(values.subspan(1), values[0], count, mapping, new_bit_width, out);
 }
 
+uint32_t MaxOf(std::span<const uint32_t> numbers) {
+  return MaxOf(numbers.data(), std::ssize(numbers));
+}
+
+bool AllAre(std::span<const uint32_t> numbers, uint32_t wanted) {
+  return Difference(numbers.data(), std::ssize(numbers), wanted) == 0;
+}
+
+int64_t CountOf(std::span<const uint32_t> numbers, uint32_t wanted) {
+  int64_t count = 0;
+  while (!numbers.empty()) {
+    const auto some = std::min<size_t>(numbers.size(), size_t{1} << 30);
+    count += CountEqual(numbers.data(), static_cast<int64_t>(some), wanted);
+    numbers = numbers.subspan(some);
+  }
+  return count;
+}
+
+void Replace(std::span<uint32_t> numbers, std::span<const uint32_t> mapping) {
+  Replace(numbers.data(), std::ssize(numbers), mapping.data());
+}
+
 bool CountsUp(std::span<const uint32_t> indices, uint32_t first) {
   if (indices.size() > (uint64_t{1} << 32) - first) return false;
   while (!indices.empty()) {
@@ -536,6 +582,26 @@ bool CountsUp(std::span<const uint32_t> indices, uint32_t first) {
     first += static_cast<uint32_t>(some);
   }
   return true;
+}
+
+// ------------------------------------------------------------------------------------- booleans
+
+Status DecodeBooleans(PageEncoding encoding, std::span<const uint8_t> values, int64_t count,
+                      uint32_t* out) {
+  if (count == 0) return {};
+  if (encoding == PageEncoding::kRle) {
+    LITHIFY_TRY_ASSIGN(const auto hybrid, TakeWithLength(values));
+    return DecodeHybrid(hybrid, 1, count, 2, out);
+  }
+  if (std::cmp_greater(PackedBytes(count, 1), values.size())) {
+    return Corrupt("booleans are cut off");
+  }
+  Unpack(values, 1, count, out);
+  return {};
+}
+
+void AppendBooleans(std::span<const uint32_t> booleans, std::string* out) {
+  AppendPacked(booleans.data(), std::ssize(booleans), 1, out);
 }
 
 }  // namespace lithify::rewrite

@@ -80,6 +80,9 @@ Status AppendMappedHybrid(std::span<const uint8_t> hybrid, int bit_width, int64_
 Status DecodeIndices(std::span<const uint8_t> values, int64_t count, uint64_t dictionary_size,
                      uint32_t* out);
 
+// Likewise, but only looks whether they are right.
+Status CheckIndices(std::span<const uint8_t> values, int64_t count, uint64_t dictionary_size);
+
 // Appends bit width and hybrid.
 void AppendIndices(std::span<const uint32_t> indices, int bit_width, std::string* out);
 
@@ -87,8 +90,25 @@ void AppendIndices(std::span<const uint32_t> indices, int bit_width, std::string
 Status AppendMappedIndices(std::span<const uint8_t> values, int64_t count,
                            std::span<const uint32_t> mapping, int new_bit_width, std::string* out);
 
+// The greatest of them; 0 if there is none.
+uint32_t MaxOf(std::span<const uint32_t> numbers);
+// Whether all are `wanted`.
+bool AllAre(std::span<const uint32_t> numbers, uint32_t wanted);
+// How many are `wanted`.
+int64_t CountOf(std::span<const uint32_t> numbers, uint32_t wanted);
+// Replaces each by mapping[number]; all are less than the mapping's size.
+void Replace(std::span<uint32_t> numbers, std::span<const uint32_t> mapping);
+
 // Whether the indices are exactly first, first + 1, first + 2, …
 bool CountsUp(std::span<const uint32_t> indices, uint32_t first);
+
+// ------------------------------------------------------------------------------------- booleans
+
+// The first `count` booleans of a page's values, PLAIN or RLE, as 0 and 1. kCorrupt: cut off.
+Status DecodeBooleans(PageEncoding encoding, std::span<const uint8_t> values, int64_t count,
+                      uint32_t* out);
+// Appends 0s and 1s as PLAIN booleans.
+void AppendBooleans(std::span<const uint32_t> booleans, std::string* out);
 
 }  // namespace lithify::rewrite
 

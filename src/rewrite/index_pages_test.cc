@@ -139,6 +139,53 @@ Result<Values> Decode(std::string_view hybrid, int width, size_t count,
 
 Code CodeOf(const Result<Values>& result) { return result ? Code::kInternal : result.error().code; }
 
+TEST(IndexPagesTest, IndicesAreCheckedWithoutBeingKept) {
+  std::string body;
+  AppendIndices(Values{0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1}, 2, &body);
+  EXPECT_TRUE(CheckIndices(Bytes(body), 17, 3));
+  EXPECT_FALSE(CheckIndices(Bytes(body), 17, 2));
+  EXPECT_TRUE(CheckIndices(Bytes(body), 2, 2 + 1));
+  EXPECT_FALSE(CheckIndices(Bytes(body), 100, 3));
+  EXPECT_FALSE(CheckIndices({}, 1, 3));
+  EXPECT_TRUE(CheckIndices({}, 0, 0));
+  EXPECT_FALSE(CheckIndices(Bytes("\x21\x02\x01"), 1, 3));
+  // As many as a header may claim are one run.
+  std::string run = "\x01";
+  AppendLevelRun(1, int64_t{1} << 31, 1, &run);
+  EXPECT_TRUE(CheckIndices(Bytes(run), int64_t{1} << 31, 2));
+  EXPECT_FALSE(CheckIndices(Bytes(run), int64_t{1} << 31, 1));
+}
+
+TEST(IndexPagesTest, NumbersAreCountedAndReplaced) {
+  Values numbers = {3, 3, 1, 3};
+  EXPECT_EQ(MaxOf(numbers), 3U);
+  EXPECT_EQ(MaxOf({}), 0U);
+  EXPECT_FALSE(AllAre(numbers, 3));
+  EXPECT_TRUE(AllAre(Values(100, 7), 7));
+  EXPECT_TRUE(AllAre({}, 7));
+  EXPECT_EQ(CountOf(numbers, 3), 3);
+  EXPECT_EQ(CountOf({}, 3), 0);
+  Replace(numbers, Values{9, 8, 7, 6});
+  EXPECT_EQ(numbers, (Values{6, 6, 8, 6}));
+}
+
+TEST(IndexPagesTest, BooleansOfBothEncodings) {
+  Values out(10);
+  ASSERT_TRUE(DecodeBooleans(PageEncoding::kPlain, Bytes("\x05\x02"), 10, out.data()));
+  EXPECT_EQ(out, (Values{1, 0, 1, 0, 0, 0, 0, 0, 0, 1}));
+  std::string plain;
+  AppendBooleans(out, &plain);
+  EXPECT_EQ(plain, "\x05\x02");
+  EXPECT_FALSE(DecodeBooleans(PageEncoding::kPlain, Bytes("\x05"), 9, out.data()));
+  std::string runs;
+  AppendWithLength("\x14\x01", &runs);
+  ASSERT_TRUE(DecodeBooleans(PageEncoding::kRle, Bytes(runs), 10, out.data()));
+  EXPECT_EQ(out, Values(10, 1));
+  EXPECT_FALSE(DecodeBooleans(PageEncoding::kRle, Bytes(runs), 11, out.data()));
+  EXPECT_FALSE(DecodeBooleans(PageEncoding::kRle, Bytes("\x09"), 1, out.data()));
+  EXPECT_TRUE(DecodeBooleans(PageEncoding::kRle, {}, 0, out.data()));
+}
+
 TEST(IndexPagesTest, BitWidthHoldsTheNumber) {
   EXPECT_EQ(BitWidth(0), 0);
   EXPECT_EQ(BitWidth(1), 1);

@@ -129,12 +129,12 @@ bool MergedStatistics::Less(const std::string& a, const std::string& b) const {
   }
 }
 
-bool MergedStatistics::Clean(EncodedStatistics& stated, int64_t values) const {
+bool MergedStatistics::Clean(EncodedStatistics& stated, int64_t values, bool required) const {
   if (stated.has_null_count && (stated.null_count < 0 || stated.null_count > values)) {
     stated.has_null_count = false;
     stated.null_count = 0;
   }
-  if (column_->max_definition_level() == 0) stated.set_null_count(0);
+  if (required || column_->max_definition_level() == 0) stated.set_null_count(0);
   stated.has_distinct_count = false;
   stated.distinct_count = 0;
   stated.all_null_value = stated.has_null_count && stated.null_count == values;
@@ -158,10 +158,21 @@ void MergedStatistics::Add(const parquet::FileMetaData& footer,
                            const parquet::ColumnChunkMetaData& chunk,
                            const parquet::ColumnDescriptor& input) {
   if (chunk.num_values() == 0) return;
-  AddSizes(chunk);
+  AddSizes(chunk, input);
   EncodedStatistics stated;
   if (Trusts(footer, chunk, input)) stated = *chunk.encoded_statistics();
-  const bool bounded = Clean(stated, chunk.num_values());
+  AddStated(std::move(stated), chunk.num_values(), input.max_definition_level() == 0);
+}
+
+void MergedStatistics::AddPart(EncodedStatistics stated, int64_t values, bool required) {
+  if (values == 0) return;
+  sizes_known_[0] = sizes_known_[1] = sizes_known_[2] = false;
+  sizes_ = {};
+  AddStated(std::move(stated), values, required);
+}
+
+void MergedStatistics::AddStated(EncodedStatistics stated, int64_t values, bool required) {
+  const bool bounded = Clean(stated, values, required);
   nulls_known_ = nulls_known_ && stated.has_null_count;
   nulls_ += stated.null_count;
   if (stated.all_null_value) return;
@@ -194,8 +205,13 @@ EncodedStatistics MergedStatistics::statistics(size_t bytes_max) const {
   return merged;
 }
 
-std::optional<EncodedStatistics> MergedStatistics::OfPage(const PageHeader& header,
-                                                          bool trusted) const {
+void MergedStatistics::Widen(EncodedStatistics& into, const EncodedStatistics& other) const {
+  if (Less(other.min(), into.min())) into.set_min(other.min());
+  if (Less(into.max(), other.max())) into.set_max(other.max());
+}
+
+std::optional<EncodedStatistics> MergedStatistics::OfPage(const PageHeader& header, bool trusted,
+                                                          bool required) const {
   if (!trusted || !header.statistics) return std::nullopt;
   const PageStatistics& in = *header.statistics;
   EncodedStatistics stated;
@@ -204,22 +220,33 @@ std::optional<EncodedStatistics> MergedStatistics::OfPage(const PageHeader& head
   if (in.null_count) stated.set_null_count(*in.null_count);
   stated.is_min_value_exact = in.is_min_value_exact;
   stated.is_max_value_exact = in.is_max_value_exact;
-  if (!Clean(stated, header.num_values)) return std::nullopt;
+  if (!Clean(stated, header.num_values, required)) return std::nullopt;
   return stated;
 }
 
 std::optional<EncodedStatistics> MergedStatistics::OfIndexed(const parquet::ColumnIndex& index,
-                                                             size_t page, int64_t values) const {
+                                                             size_t page, int64_t values,
+                                                             bool required) const {
   EncodedStatistics stated;
   if (index.has_null_counts()) stated.set_null_count(index.null_counts()[page]);
   if (!index.null_pages()[page]) {
     stated.set_min(index.encoded_min_values()[page]);
     stated.set_max(index.encoded_max_values()[page]);
   }
-  if (!Clean(stated, values) || stated.all_null_value != index.null_pages()[page]) {
+  if (!Clean(stated, values, required) || stated.all_null_value != index.null_pages()[page]) {
     return std::nullopt;
   }
   return stated;
+}
+
+std::optional<int64_t> MergedStatistics::NullsOf(const parquet::FileMetaData& footer,
+                                                 const parquet::ColumnChunkMetaData& chunk,
+                                                 const parquet::ColumnDescriptor& input) const {
+  if (!Trusts(footer, chunk, input)) return std::nullopt;
+  EncodedStatistics stated = *chunk.encoded_statistics();
+  (void)Clean(stated, chunk.num_values(), input.max_definition_level() == 0);
+  if (!stated.has_null_count) return std::nullopt;
+  return stated.null_count;
 }
 
 std::optional<EncodedStatistics> MergedStatistics::OfChunk(
@@ -227,11 +254,12 @@ std::optional<EncodedStatistics> MergedStatistics::OfChunk(
     const parquet::ColumnDescriptor& input) const {
   if (!Trusts(footer, chunk, input)) return std::nullopt;
   EncodedStatistics stated = *chunk.encoded_statistics();
-  if (!Clean(stated, chunk.num_values())) return std::nullopt;
+  if (!Clean(stated, chunk.num_values(), input.max_definition_level() == 0)) return std::nullopt;
   return stated;
 }
 
-void MergedStatistics::AddSizes(const parquet::ColumnChunkMetaData& chunk) {
+void MergedStatistics::AddSizes(const parquet::ColumnChunkMetaData& chunk,
+                                const parquet::ColumnDescriptor& input) {
   const auto stated = chunk.size_statistics();
   const auto add = [&](bool& known, const std::vector<int64_t>& from, std::vector<int64_t>& into,
                        int16_t max) {
@@ -248,7 +276,13 @@ void MergedStatistics::AddSizes(const parquet::ColumnChunkMetaData& chunk) {
     for (size_t i = 0; i < size; ++i) into[i] += from[i];
   };
   static const std::vector<int64_t> kNone;
-  add(sizes_known_[0], stated ? stated->definition_level_histogram : kNone,
+  // All values of a required column have the only level of an optional one that has a value.
+  const bool widened = column_->max_definition_level() == 1 && input.max_definition_level() == 0;
+  const std::vector<int64_t> all = {0, chunk.num_values()};
+  add(sizes_known_[0],
+      widened  ? all
+      : stated ? stated->definition_level_histogram
+               : kNone,
       sizes_.definition_level_histogram, column_->max_definition_level());
   add(sizes_known_[1], stated ? stated->repetition_level_histogram : kNone,
       sizes_.repetition_level_histogram, column_->max_repetition_level());
@@ -263,5 +297,30 @@ void MergedStatistics::AddSizes(const parquet::ColumnChunkMetaData& chunk) {
 }
 
 parquet::SizeStatistics MergedStatistics::sizes() const { return sizes_; }
+
+// ---------------------------------------------------------------------------------- PageBounds
+
+void PageBounds::Add(const EncodedStatistics* piece) {
+  // A piece that has values and is said to have none says nothing.
+  known_ = known_ && order_ != nullptr && piece != nullptr && piece->has_min && piece->has_max;
+  if (!known_) return;
+  if (!bounds_) {
+    bounds_ = *piece;
+  } else {
+    order_->Widen(*bounds_, *piece);
+  }
+}
+
+std::optional<EncodedStatistics> PageBounds::Take(int64_t entries, int64_t values) {
+  std::optional<EncodedStatistics> taken = std::exchange(bounds_, std::nullopt);
+  const bool known = std::exchange(known_, true) && order_ != nullptr;
+  if (!known) return std::nullopt;
+  if (!taken) taken.emplace();
+  taken->set_null_count(entries - values);
+  taken->all_null_value = values == 0;
+  taken->has_distinct_count = false;
+  taken->is_min_value_exact = taken->is_max_value_exact = std::nullopt;
+  return taken;
+}
 
 }  // namespace lithify::rewrite

@@ -28,6 +28,9 @@ class MergedStatistics {
   // One more chunk, of a file with this footer. A chunk without values changes nothing.
   void Add(const parquet::FileMetaData& footer, const parquet::ColumnChunkMetaData& chunk,
            const parquet::ColumnDescriptor& input);
+  // Likewise, of a chunk of which only some rows go on: what is known of those, and how many
+  // entries they have.
+  void AddPart(parquet::EncodedStatistics stated, int64_t values, bool required);
 
   // Of all chunks added; a bound longer than `bytes_max` is left out, as Arrow's writer does.
   parquet::EncodedStatistics statistics(size_t bytes_max) const;
@@ -35,15 +38,25 @@ class MergedStatistics {
   parquet::SizeStatistics sizes() const;
 
   // What a page with this header states; nullopt where `trusted` is false or it says too little for
-  // a column index: bounds, or that all is null.
-  std::optional<parquet::EncodedStatistics> OfPage(const PageHeader& header, bool trusted) const;
+  // a column index: bounds, or that all is null. `required`: the input's column is.
+  std::optional<parquet::EncodedStatistics> OfPage(const PageHeader& header, bool trusted,
+                                                   bool required = false) const;
   // What a column index states of one of its pages, likewise; the index is one that is trusted.
   std::optional<parquet::EncodedStatistics> OfIndexed(const parquet::ColumnIndex& index,
-                                                      size_t page, int64_t values) const;
+                                                      size_t page, int64_t values,
+                                                      bool required = false) const;
   // What one chunk alone states, likewise.
   std::optional<parquet::EncodedStatistics> OfChunk(const parquet::FileMetaData& footer,
                                                     const parquet::ColumnChunkMetaData& chunk,
                                                     const parquet::ColumnDescriptor& input) const;
+
+  // Makes the bounds of `into` those of both.
+  void Widen(parquet::EncodedStatistics& into, const parquet::EncodedStatistics& other) const;
+
+  // The nulls of a chunk, as its footer states them; nullopt: it does not, or they cannot be.
+  std::optional<int64_t> NullsOf(const parquet::FileMetaData& footer,
+                                 const parquet::ColumnChunkMetaData& chunk,
+                                 const parquet::ColumnDescriptor& input) const;
 
   // Whether bounds that the writer of this file stated are in the output's order.
   bool Trusts(const parquet::FileMetaData& footer, const parquet::ColumnChunkMetaData& chunk,
@@ -57,8 +70,9 @@ class MergedStatistics {
   bool IsBound(const std::string& value) const;
   bool Less(const std::string& a, const std::string& b) const;
   // Takes out of `stated` what cannot be; true if it has bounds, or says that all is null.
-  bool Clean(parquet::EncodedStatistics& stated, int64_t values) const;
-  void AddSizes(const parquet::ColumnChunkMetaData& chunk);
+  bool Clean(parquet::EncodedStatistics& stated, int64_t values, bool required) const;
+  void AddStated(parquet::EncodedStatistics stated, int64_t values, bool required);
+  void AddSizes(const parquet::ColumnChunkMetaData& chunk, const parquet::ColumnDescriptor& input);
 
   const parquet::ColumnDescriptor* const column_;
   const std::shared_ptr<parquet::Comparator> comparator_;  // Null: values have no order.
@@ -69,6 +83,24 @@ class MergedStatistics {
   std::optional<Bound> max_;
   bool sizes_known_[3] = {true, true, true};  // Definition and repetition levels, bytes.
   parquet::SizeStatistics sizes_;
+};
+
+// Of one page that is made of several pieces.
+class PageBounds {
+ public:
+  // Null: bounds are unknown.
+  explicit PageBounds(const MergedStatistics* order) : order_(order) {}
+
+  // A piece that has values. Null: its bounds are unknown.
+  void Add(const parquet::EncodedStatistics* piece);
+  // What a column index says of the page, which has so many entries and values; nullopt: nothing.
+  // From then on it is another page.
+  std::optional<parquet::EncodedStatistics> Take(int64_t entries, int64_t values);
+
+ private:
+  const MergedStatistics* order_;
+  bool known_ = true;
+  std::optional<parquet::EncodedStatistics> bounds_;
 };
 
 }  // namespace lithify::rewrite

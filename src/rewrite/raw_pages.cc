@@ -54,6 +54,15 @@ RawPages::RawPages(std::shared_ptr<arrow::io::RandomAccessFile> file, int64_t fi
   held_from_ = range.start;
 }
 
+RawPages::RawPages(std::shared_ptr<arrow::Buffer> bytes, const ChunkRange& range,
+                   const RawPagesOptions& options)
+    : range_(0, range.bytes, range.num_values, 0), options_(options), bytes_(std::move(bytes)) {
+  if (const Status checked = CheckRange(range_, bytes_->size()); !checked) {
+    last_ = Fail(checked.error());
+  }
+  end_ = range_.bytes;
+}
+
 RawPages::~RawPages() = default;
 
 Result<bool> RawPages::Next(RawPage* page) {
@@ -70,6 +79,8 @@ Result<bool> RawPages::Advance(RawPage* page) {
     LITHIFY_TRY(CheckSizes(page->header, header_bytes));
     LITHIFY_TRY_ASSIGN(const auto held, Ensure(header_bytes + page->header.compressed_page_size));
     page->offset = at_;
+    page->ordinal = data_pages_;
+    page->packed = true;
     page->whole = held.first(header_size + static_cast<size_t>(page->header.compressed_page_size));
     page->header_bytes = page->whole.first(header_size);
     page->body = page->whole.subspan(header_size);
@@ -86,6 +97,7 @@ Result<bool> RawPages::Advance(RawPage* page) {
 // At least `bytes` from at_ on, or all that there are up to the end.
 Result<std::span<const uint8_t>> RawPages::Ensure(int64_t bytes) {
   bytes = std::min(bytes, end_ - at_);
+  if (bytes_ != nullptr) return std::span(bytes_->data() + at_, static_cast<size_t>(end_ - at_));
   int64_t kept = held_from_ + held_ - at_;
   if (kept < bytes) {
     const int64_t want =
@@ -150,13 +162,13 @@ Status RawPages::CheckSizes(const PageHeader& header, int64_t header_bytes) cons
 
 Status RawPages::Count(const PageHeader& header) {
   if (header.type == PageType::kDictionary) {
-    if (dictionary_ || data_) {
+    if (dictionary_ || data_pages_ > 0) {
       return Corrupt("the dictionary at " + std::to_string(at_) + " is not the first page");
     }
     dictionary_ = true;
   }
   if (!header.is_data()) return {};
-  data_ = true;
+  ++data_pages_;
   values_ += header.num_values;
   if (values_ > range_.num_values) {
     return Corrupt("pages of more than the " + std::to_string(range_.num_values) +

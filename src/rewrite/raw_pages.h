@@ -42,21 +42,36 @@ struct RawPagesOptions {
 // Spans are valid until the next call of Next().
 struct RawPage {
   PageHeader header;
-  int64_t offset = 0;  // Of the header, in the file.
+  int64_t offset = 0;   // Of the header, in the file.
+  int64_t ordinal = 0;  // Of a data page: how many came before it in the file.
   std::span<const uint8_t> header_bytes;
   std::span<const uint8_t> body;   // As stored: header.compressed_page_size bytes.
   std::span<const uint8_t> whole;  // Header and body, to be copied as they are.
+  // False: the page was made anew. `body` is what it unpacks to, levels of version 2 in front, and
+  // is for the caller to pack; there is nothing else to copy.
+  bool packed = true;
+};
+
+// Where pages come from, one after the other. One thread at a time.
+class PageSource {
+ public:
+  virtual ~PageSource() = default;
+  // As RawPages::Next().
+  virtual Result<bool> Next(RawPage* page) = 0;
 };
 
 // One thread at a time.
-class RawPages {
+class RawPages final : public PageSource {
  public:
   // The buffer is of `pool`. `file_size` bounds the range.
   RawPages(std::shared_ptr<arrow::io::RandomAccessFile> file, int64_t file_size,
            const ChunkRange& range, const RawPagesOptions& options, arrow::MemoryPool* pool);
+  // The bytes of the range, which are in memory; offsets count from its start.
+  RawPages(std::shared_ptr<arrow::Buffer> bytes, const ChunkRange& range,
+           const RawPagesOptions& options);
   RawPages(const RawPages&) = delete;
   RawPages& operator=(const RawPages&) = delete;
-  ~RawPages();
+  ~RawPages() override;
 
   // The next data or dictionary page; index pages and those of unknown types are passed over.
   // False: that was the last one, and the pages hold exactly the range's values and bytes. kCorrupt
@@ -64,7 +79,7 @@ class RawPages {
   // page. A chunk of no values has no pages, whatever its bytes: Arrow does not look at them,
   // either. Errors name offsets; the caller adds file and column. After an error or false it says
   // the same again.
-  Result<bool> Next(RawPage* page);
+  Result<bool> Next(RawPage* page) override;
 
   int64_t values_seen() const { return values_; }
 
@@ -78,12 +93,13 @@ class RawPages {
   const std::shared_ptr<arrow::io::RandomAccessFile> file_;
   const ChunkRange range_;
   const RawPagesOptions options_;
-  arrow::MemoryPool* const pool_;
+  arrow::MemoryPool* const pool_ = nullptr;
+  const std::shared_ptr<arrow::Buffer> bytes_;  // Null: read from the file.
   int64_t end_ = 0;  // Where reading stops: the end of the range with its padding.
   int64_t at_ = 0;   // Of the next page, in the file.
   int64_t values_ = 0;
   bool dictionary_ = false;
-  bool data_ = false;
+  int64_t data_pages_ = 0;
   Result<bool> last_{true};
   std::unique_ptr<arrow::ResizableBuffer> buffer_;
   int64_t held_from_ = 0;  // File offset of the buffer's first byte, and how many it holds.

@@ -379,6 +379,8 @@ class Recoder {
     spliced_.copied += counts.copied;
     spliced_.united += counts.united;
     spliced_.unfolded += counts.unfolded;
+    spliced_.joined += counts.joined;
+    spliced_.gathered += counts.gathered;
   }
 
   // ---------------------------------------------------------------------------------- splicing
@@ -397,6 +399,8 @@ class Recoder {
                          request_.shape.plain_columns.end();
     options.page_bytes_min = request_.shape.splice_page_bytes_min;
     options.page_values_min = request_.shape.splice_page_values_min;
+    options.page_bytes = request_.shape.page_bytes;
+    options.dictionary_wanted = properties_->dictionary_enabled(column->path());
     constexpr int64_t kPageBytesMax = 64 * kMiB;
     options.page_bytes_max =
         request_.memory_bytes > 0
@@ -439,7 +443,11 @@ class Recoder {
     if (!written) return Fail(std::move(written.error()).In(splice.current_input()));
     work.fingerprints[leaf] = raw.fingerprint();
     if (work.decoded[leaf]) return CopyColumn(work, leaf, nullptr);
-    return columns_[leaf]->PassOver(work.plan.rows);
+    auto passed = GuardParquet("column " + group_.leaves[leaf].path, [&] {
+      return columns_[leaf]->PassOver(work.plan.rows, splice.rows_dropped());
+    });
+    if (!passed) return Fail(std::move(passed.error()).In(columns_[leaf]->current_input()));
+    return {};
   }
 
   // Reads, of the inputs, the values of some column chunks that were spliced, to be compared with
@@ -672,8 +680,11 @@ class Recoder {
     for (const auto& in : group_.inputs) {
       chunks += int64_t{in->footer->num_row_groups()} * in->footer->num_columns();
     }
-    const std::pair<const char*, int64_t> ways[] = {
-        {"copied", spliced_.copied}, {"united", spliced_.united}, {"unfolded", spliced_.unfolded}};
+    const std::pair<const char*, int64_t> ways[] = {{"copied", spliced_.copied},
+                                                    {"united", spliced_.united},
+                                                    {"unfolded", spliced_.unfolded},
+                                                    {"joined", spliced_.joined},
+                                                    {"gathered", spliced_.gathered}};
     GroupReport& report = result_.report;
     int64_t spliced = 0;
     for (const auto& [way, count] : ways) {

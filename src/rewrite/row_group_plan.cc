@@ -30,8 +30,6 @@ class Planner {
     load.progress_bytes = std::max<int64_t>(0, chunks->total_compressed_size());
     if (load.rows == 0) {
       open_.progress_bytes += load.progress_bytes;
-      // Deleted rows are counted as they are left out.
-      open_.whole = open_.whole && rows_in == 0;
       return {};
     }
     bool whole = true;
@@ -40,7 +38,7 @@ class Planner {
     if (load.rows <= rows_max_ && load.bytes <= bytes_max_) {
       Put(load);
       open_.whole = open_.whole && whole;
-      if (whole) open_.places.push_back(GroupPlace{input, group});
+      if (whole) open_.places.push_back(GroupPlace{input, group, first_row});
       return {};
     }
     return Cut(load, in.key, rows_in);

@@ -17,7 +17,8 @@ struct RowGroupPlan {
   int64_t bytes = 0;           // Uncompressed.
   int64_t input_bytes = 0;     // As they lie in the inputs, of the rows that survive.
   int64_t progress_bytes = 0;  // Likewise, of all rows.
-  // The inputs' row groups that it has all rows of, and whether it has no other rows.
+  // The inputs' row groups that it has all surviving rows of, and whether it has no other rows.
+  // Those of which no row survives are not among them.
   std::vector<GroupPlace> places;
   bool whole = true;
 };

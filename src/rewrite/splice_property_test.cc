@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "rewrite/arbitrary_table.h"
+#include "rewrite/merged_statistics.h"
 #include "rewrite/page_header.h"
 
 namespace lithify::rewrite {
@@ -89,20 +90,31 @@ class SplicePropertyTest : public RunnerTest {
     request_.shape.codec = any.Chance(95) ? NameOf(codec) : "zstd";
     const auto properties = Properties(any, *schema, codec);
     std::vector<std::shared_ptr<arrow::Table>> tables;
-    for (int f = 0, n = 1 + any.Pick(5); f < n; ++f) {
+    arrow::FieldVector united;
+    for (const auto& field : fields) united.push_back(field->WithNullable(false));
+    for (int f = 0, n = 1 + any.Pick(any.Chance(20) ? 20 : 5); f < n; ++f) {
       const int rows = any.Chance(10) ? 0 : any.Pick(300);
+      // Some files require what others do not.
+      arrow::FieldVector own;
+      for (size_t i = 0; i < fields.size(); ++i) {
+        own.push_back(any.Chance(20) ? fields[i]->WithNullable(false) : fields[i]);
+        if (own.back()->nullable()) united[i] = united[i]->WithNullable(true);
+      }
       std::vector<std::string> json;
-      for (const auto& field : fields) {
+      for (const auto& field : own) {
         // Few values, one, or only nulls: what dictionaries and statistics are about.
         const auto column = any.Column(*field, any.Chance(50) ? rows : std::min(rows, 1));
         json.push_back(column);
       }
-      const auto table = Repeated(schema, json, rows);
+      const auto table = Repeated(arrow::schema(own), json, rows);
       const std::string bytes = WriteParquet(
           *table, 1 + any.Pick(400), any.Chance(80) ? properties : Properties(any, *schema, codec));
       const auto written = ReadParquet(bytes);
       Put("in" + std::to_string(inputs_++) + ".parquet", bytes);
-      tables.push_back(any.Chance(80) ? written : Delete(any, *written));
+      tables.push_back(any.Chance(60) ? written : Delete(any, *written));
+    }
+    for (auto& table : tables) {
+      table = arrow::Table::Make(arrow::schema(united), table->columns(), table->num_rows());
     }
     return tables;
   }
@@ -110,11 +122,19 @@ class SplicePropertyTest : public RunnerTest {
   // Deletes some rows of the input that was put last, or all; returns the others.
   std::shared_ptr<arrow::Table> Delete(Arbitrary& any, const arrow::Table& rows) {
     auto deleted = std::make_shared<PositionSet>();
-    const int percent = any.Chance(20) ? 100 : any.Pick(30);
-    const int64_t first = any.Chance(50) ? 0 : any.Pick(200);
+    // All, a stretch, one row, or some here and there.
+    const auto last = rows.num_rows() - 1;
+    const int way = any.Pick(4);
+    int64_t first = way == 0 || any.Chance(50) ? 0 : any.Pick(200);
+    int64_t end = way == 1 ? first + 1 + any.Pick(200) : last + 1;
+    if (way == 2) {
+      first = any.Chance(30) ? last : std::min<int64_t>(first, last);
+      end = first + 1;
+    }
+    const int percent = way == 3 ? any.Pick(30) : 100;
     std::vector<std::shared_ptr<arrow::Table>> kept = {rows.Slice(0, 0)};
     for (int64_t row = 0; row < rows.num_rows(); ++row) {
-      if (row >= first && any.Chance(percent)) {
+      if (row >= first && row < end && any.Chance(percent)) {
         deleted->Add(row);
       } else {
         kept.push_back(rows.Slice(row, 1));
@@ -145,8 +165,12 @@ class SplicePropertyTest : public RunnerTest {
     request_.shape.outputs = 1 + any.Pick(2);
     request_.shape.row_group_rows = any.Chance(70) ? 1 << 20 : 1 + any.Pick(600);
     request_.shape.page_bytes = 1 + any.Pick(4000);
-    request_.shape.splice_page_bytes_min = any.Chance(80) ? 0 : 100;
-    request_.shape.splice_page_values_min = any.Chance(80) ? 0 : 50;
+    request_.shape.splice_page_bytes_min = any.Chance(30) ? 0 : 64 << any.Pick(8);
+    request_.shape.splice_page_values_min = any.Chance(30) ? 0 : 32 << any.Pick(8);
+    request_.shape.plain_columns.clear();
+    request_.shape.bloom_columns.clear();
+    if (any.Chance(10)) request_.shape.plain_columns = {"c0"};
+    if (any.Chance(10)) request_.shape.bloom_columns = {"c0", "c1"};
     const Verify ways[] = {Verify::kCounts, Verify::kSample, Verify::kFull};
     request_.verify = ways[any.Pick(3)];
     if (any.Chance(30)) request_.memory_bytes = (256 << any.Pick(6)) * kKiB;
@@ -200,6 +224,58 @@ class SplicePropertyTest : public RunnerTest {
         }
       }
     }
+  }
+
+  // Bounds of pages hold for the values of their rows, and nulls are counted.
+  static void CheckBounds(const std::string& bytes) {
+    const auto reader = Open(bytes);
+    const auto indexes = reader->GetPageIndexReader();
+    if (indexes == nullptr) return;
+    const auto footer = reader->metadata();
+    const auto table = ReadParquet(bytes);
+    int64_t group_row = 0;
+    for (int g = 0; g < footer->num_row_groups(); ++g) {
+      const auto of_group = indexes->RowGroup(g);
+      const int64_t rows = footer->RowGroup(g)->num_rows();
+      for (int c = 0; of_group != nullptr && c < footer->num_columns(); ++c) {
+        const auto bounds = of_group->GetColumnIndex(c);
+        if (bounds == nullptr) continue;
+        const auto pages = of_group->GetOffsetIndex(c)->page_locations();
+        for (size_t page = 0; page < pages.size(); ++page) {
+          const int64_t first = pages[page].first_row_index;
+          const int64_t end = page + 1 < pages.size() ? pages[page + 1].first_row_index : rows;
+          const auto part = table->Slice(group_row + first, end - first);
+          CheckBoundsOf(*bounds, page, *footer->schema()->Column(c), c, *part);
+        }
+      }
+      group_row += rows;
+    }
+  }
+
+  static void CheckBoundsOf(const parquet::ColumnIndex& bounds, size_t page,
+                            const parquet::ColumnDescriptor& column, int c,
+                            const arrow::Table& rows) {
+    const auto judge = Open(WriteParquet(rows, 1 << 20, parquet::default_writer_properties()));
+    const auto judged = judge->metadata();
+    const auto group = judged->RowGroup(0);
+    const auto right = group->ColumnChunk(c)->encoded_statistics();
+    if (right == nullptr || column.sort_order() == parquet::SortOrder::UNKNOWN) return;
+    RC_ASSERT(judged->schema()->Column(c)->physical_type() == column.physical_type());
+    if (bounds.has_null_counts()) {
+      RC_ASSERT(bounds.null_counts()[page] == right->null_count);
+    }
+    if (bounds.null_pages()[page]) {
+      RC_ASSERT(!right->has_min);
+      return;
+    }
+    if (!right->has_min) return;
+    parquet::EncodedStatistics stated;
+    stated.set_min(bounds.encoded_min_values()[page]);
+    stated.set_max(bounds.encoded_max_values()[page]);
+    parquet::EncodedStatistics both = stated;
+    MergedStatistics(&column).Widen(both, *right);
+    RC_ASSERT(both.min() == stated.min());
+    RC_ASSERT(both.max() == stated.max());
   }
 
   // What `bytes` state is true: the recoded file, of the same rows, states it too.
@@ -261,6 +337,7 @@ TEST_F(SplicePropertyTest, SplicedAndRecodedOutputsAreTheSameRows) {
       RC_ASSERT(report->digest_in == recoded->digest_in);
     }
     for (const auto& output : report->outputs) CheckIndexes(Bytes(output.name));
+    if (any.Chance(30)) CheckBounds(Bytes(report->outputs[0].name));
     RC_ASSERT(DigestOf(*report) == DigestOf(*recoded));
     if (report->outputs.size() != 1 || recoded->outputs.size() != 1) return;
     CompareStatistics(Bytes(report->outputs[0].name), Bytes(recoded->outputs[0].name));

@@ -338,8 +338,25 @@ TEST_F(SpliceTest, ADictionaryThatWasGivenUpIsFollowedByItsPlainPages) {
 TEST_F(SpliceTest, PagesWithADictionaryNeverFollowOthers) {
   PutColumn(Longs(0, 1, 300), Properties());
   PutColumn(Longs(1 << 20), Plain());
-  PutColumn(Longs(0, 1, 300), Properties());
+  PutColumn(Longs(0, 1, 3000), Properties());
   request_.shape.splice_page_bytes_min = 0;
+  ExpectWays({{"copied", 2}, {"gathered", 1}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 4U);
+  EXPECT_EQ(pages[1].header.encoding, PageEncoding::kRleDictionary);
+  EXPECT_EQ(pages[2].header.encoding, PageEncoding::kPlain);
+  EXPECT_EQ(pages[3].header.encoding, PageEncoding::kPlain);
+  EXPECT_EQ(pages[3].header.num_values, kRows);
+}
+
+// The recode tier makes less of them.
+TEST_F(SpliceTest, DictionariesThatAreOfUseAreNotGathered) {
+  PutColumn(Longs(1 << 20), Plain());
+  for (int i = 0; i < 2; ++i) PutColumn(Texts("a text of some length ", 30, false), Properties());
+  expected_.clear();
+  request_.inputs.clear();
+  PutColumn(Texts("of one length and another ", kRows, false), Plain());
+  for (int i = 0; i < 2; ++i) PutColumn(Texts("a text of some length ", 30, false), Properties());
   ExpectWays({});
 }
 
@@ -372,12 +389,36 @@ TEST_F(SpliceTest, NestedColumnsKeepTheirLevels) {
   ExpectWays({{"unfolded", 2}});
 }
 
-TEST_F(SpliceTest, RequiredAndOptionalColumnsHaveOtherLevels) {
-  for (int i = 0; i < 3; ++i) PutColumn(Longs(i * 10'000), Plain(), i == 1);
-  const auto report = Run();
-  ASSERT_TRUE(report) << report.error().ToString();
-  EXPECT_EQ(report->tiers, (Ways{{"recode", 3}}));
-  EXPECT_EQ(report->splices, Ways{});
+TEST_F(SpliceTest, ARequiredColumnBecomesOptionalWithLevelsInFront) {
+  const auto v2 = [](auto& builder) {
+    builder.data_page_version(parquet::ParquetDataPageVersion::V2);
+  };
+  PutColumn(Longs(0), Plain(), true);
+  PutColumn(Longs(10'000), Plain(), false);
+  PutColumn(Longs(20'000), Plain(v2), false);
+  PutColumn(Longs(30'000), Properties(), false);
+  for (auto& table : expected_) table = OneColumn(table->column(0)->chunk(0));
+  const auto input = PagesOf(Bytes("in1.parquet"));
+  ExpectWays({{"copied", 3}, {"unfolded", 1}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 4U);
+  EXPECT_EQ(pages[1].header.type, PageType::kDataV2);
+  EXPECT_EQ(pages[1].header.num_rows, kRows);
+  const auto levels = static_cast<size_t>(pages[1].header.definition_levels_byte_length);
+  EXPECT_EQ(pages[1].body.substr(levels), input[0].body);
+  const auto footer = Open(output_)->metadata();
+  const auto chunk = footer->RowGroup(0)->ColumnChunk(0);
+  EXPECT_EQ(chunk->encoded_statistics()->null_count, 0);
+  EXPECT_EQ(chunk->size_statistics()->definition_level_histogram,
+            (std::vector<int64_t>{0, 4 * kRows}));
+}
+
+TEST_F(SpliceTest, DictionariesOfRequiredAndOptionalColumnsAreUnited) {
+  PutColumn(Texts("a", 10, true), Properties(), true);
+  PutColumn(Texts("b", 10, false), Properties(), false);
+  PutColumn(Texts("a", 10, false, 300), Properties(), false);
+  for (auto& table : expected_) table = OneColumn(table->column(0)->chunk(0));
+  ExpectWays({{"united", 2}, {"joined", 1}});
 }
 
 TEST_F(SpliceTest, ARowGroupThatIsCutIsRecoded) {
@@ -397,31 +438,20 @@ TEST_F(SpliceTest, WhatItDoesNotTakeIsRecoded) {
   };
   PutColumn(Longs(0), Plain([](auto& b) { b.compression(arrow::Compression::SNAPPY); }));
   expect_recoded("another codec");
-  PutColumn(Texts("a", 10, false), Properties());
-  request_.shape.plain_columns = {"c"};
-  expect_recoded("a dictionary where none is wanted");
   PutColumn(Longs(0), Plain());
   request_.shape.bloom_columns = {"c"};
   expect_recoded("P19: a filter is built from values");
-  PutColumn(Longs(0, 1, 0, 100), Plain());
-  PutColumn(Longs(0, 1, 0, 100), Plain());
-  expect_recoded("small pages");
+  for (int i = 0; i < 2; ++i) {
+    PutColumn(Longs(0, 1, 0, 100),
+              Plain([](auto& b) { b.encoding(Encoding::DELTA_BINARY_PACKED); }));
+  }
+  expect_recoded("small pages that cannot be joined");
   PutColumn(Longs(0), Plain());
   request_.shape.splice = false;
   expect_recoded("not asked for");
-  // 200,000 texts of 8 bytes: more than the union of dictionaries may have.
-  for (int i = 0; i < 2; ++i) {
-    arrow::StringBuilder builder;
-    for (int k = 0; k < 300'000; ++k) {
-      ASSERT_TRUE(builder.Append(std::to_string(1'000'000 + i * 150'000 + k % 150'000)).ok());
-    }
-    PutColumn(builder.Finish().ValueOrDie(),
-              Properties([](auto& b) { b.dictionary_pagesize_limit(8 << 20); }));
-  }
-  expect_recoded("large dictionaries");
 }
 
-TEST_F(SpliceTest, RowGroupsWithDeletedRowsAreRecodedBetweenThoseThatAreNot) {
+TEST_F(SpliceTest, RowGroupsWithDeletedRowsAreSplicedBetweenThoseThatHaveNone) {
   for (int i = 0; i < 3; ++i) PutColumn(Longs(i * 10'000), Plain());
   auto deleted = std::make_shared<PositionSet>();
   deleted->Add(17);
@@ -429,7 +459,7 @@ TEST_F(SpliceTest, RowGroupsWithDeletedRowsAreRecodedBetweenThoseThatAreNot) {
   Request().shape.row_group_rows = kRows;
   const auto report = runner_->Run(request_, cancel_);
   ASSERT_TRUE(report) << report.error().ToString();
-  EXPECT_EQ(report->splices, (Ways{{"copied", 2}}));
+  EXPECT_EQ(report->splices, (Ways{{"copied", 3}}));
   EXPECT_EQ(report->rows_in, 3 * kRows);
   EXPECT_EQ(report->rows_deleted, 1);
   EXPECT_EQ(report->rows_out, 3 * kRows - 1);
@@ -617,6 +647,196 @@ TEST_F(SpliceTest, ADamagedPageIsRefusedWithFileAndColumn) {
   EXPECT_NE(report.error().context.find("column c"), std::string::npos);
 }
 
+// ------------------------------------------------------------------------------- pages rebuilt
+
+TEST_F(SpliceTest, SmallPlainPagesAreJoined) {
+  for (int i = 0; i < 30; ++i) PutColumn(Longs(i * 1000, 1, 0, 100), Plain(), false);
+  ExpectWays({{"joined", 30}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 1U);
+  EXPECT_EQ(pages[0].header.type, PageType::kData);
+  EXPECT_EQ(pages[0].header.num_values, 3000);
+  const auto index = std::static_pointer_cast<parquet::Int64ColumnIndex>(
+      Open(output_)->GetPageIndexReader()->RowGroup(0)->GetColumnIndex(0));
+  ASSERT_NE(index, nullptr);
+  EXPECT_EQ(index->min_values(), std::vector<int64_t>{0});
+  EXPECT_EQ(index->max_values(), std::vector<int64_t>{29'099});
+  EXPECT_EQ(index->null_counts(), std::vector<int64_t>{0});
+}
+
+TEST_F(SpliceTest, JoinedPagesEndAtTheBounds) {
+  for (int i = 0; i < 25; ++i) PutColumn(Longs(i * 1000, 1, 0, 1000), Plain(), false);
+  request_.shape.splice_page_bytes_min = 1 << 20;
+  ExpectWays({{"joined", 25}});
+  auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 2U);
+  EXPECT_EQ(pages[0].header.num_values, 20'000);
+  Request().shape.page_bytes = 50'000;
+  const auto report = runner_->Run(request_, cancel_);
+  ASSERT_TRUE(report) << report.error().ToString();
+  pages = PagesOf(Bytes(report->outputs[0].name));
+  ASSERT_EQ(pages.size(), 4U);
+  EXPECT_EQ(pages[0].header.uncompressed_page_size, 56'000);
+}
+
+TEST_F(SpliceTest, SmallPagesOfEveryKindAreJoined) {
+  arrow::BooleanBuilder flags;
+  arrow::FixedSizeBinaryBuilder keys(arrow::fixed_size_binary(5));
+  for (int i = 0; i < 150; ++i) {
+    ASSERT_TRUE((i % 9 == 4 ? flags.AppendNull() : flags.Append(i % 3 == 0)).ok());
+    ASSERT_TRUE(keys.Append(i % 2 == 0 ? "abcde" : "vwxyz").ok());
+  }
+  const auto flag = flags.Finish().ValueOrDie();
+  const auto key = keys.Finish().ValueOrDie();
+  const auto v2 = [](auto& builder) {
+    builder.data_page_version(parquet::ParquetDataPageVersion::V2);
+  };
+  const std::vector<std::shared_ptr<arrow::Array>> columns = {
+      flag,
+      key,
+      Texts("t", 1000, true, 150),
+      Texts("u", 3, true, 150),
+      Lists(7, 150),
+      arrow::MakeArrayOfNull(arrow::utf8(), 150).ValueOrDie()};
+  for (const auto& column : columns) {
+    for (const bool dictionary : {false, true}) {
+      SCOPED_TRACE(column->type()->ToString() + (dictionary ? " dictionary" : " plain"));
+      request_ = GroupRequest{};
+      expected_.clear();
+      for (int i = 0; i < 6; ++i) {
+        const auto with = [&](auto& builder) {
+          if (i % 2 == 1) v2(builder);
+        };
+        PutColumn(column->Slice(i, 100 + i), dictionary ? Properties(with) : Plain(with));
+      }
+      const auto report = Run();
+      ASSERT_TRUE(report) << report.error().ToString();
+      EXPECT_EQ(report->tiers, (Ways{{"splice", 6}}));
+      const int64_t rebuilt = report->splices.contains("joined") ? report->splices.at("joined") : 0;
+      const int64_t gathered =
+          report->splices.contains("gathered") ? report->splices.at("gathered") : 0;
+      EXPECT_EQ(rebuilt + gathered, 6);
+      const auto all =
+          arrow::ConcatenateTables(expected_).ValueOrDie()->CombineChunks().ValueOrDie();
+      const std::string output = Bytes(report->outputs[0].name);
+      EXPECT_TRUE(ReadParquet(output)->Equals(*all, false)) << ReadParquet(output)->ToString();
+      EXPECT_LE(PagesOf(output).size(), 2U);
+    }
+  }
+}
+
+TEST_F(SpliceTest, DictionariesOfSmallPagesAreUnitedAndThePagesJoined) {
+  for (int i = 0; i < 40; ++i) {
+    PutColumn(Texts(i % 2 == 0 ? "a" : "b", 20, true, 100), Properties());
+  }
+  ExpectWays({{"joined", 40}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 2U);
+  EXPECT_EQ(pages[0].header.num_values, 40);
+  EXPECT_EQ(pages[1].header.encoding, PageEncoding::kRleDictionary);
+  EXPECT_EQ(pages[1].header.num_values, 4000);
+}
+
+TEST_F(SpliceTest, DictionariesWithoutUseAreGathered) {
+  for (int i = 0; i < 3; ++i) {
+    // All values come twice, but not in a row, in all files other ones.
+    PutColumn(Longs(i * 100'000, 3, kRows * 2 / 3), Properties());
+  }
+  ExpectWays({{"gathered", 3}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 1U);
+  EXPECT_EQ(pages[0].header.encoding, PageEncoding::kPlain);
+  EXPECT_EQ(pages[0].header.num_values, 3 * kRows);
+  EXPECT_FALSE(Open(output_)->metadata()->RowGroup(0)->ColumnChunk(0)->has_dictionary_page());
+}
+
+TEST_F(SpliceTest, DictionariesBeyondTheUnionAreGathered) {
+  // 150,000 texts of 7 letters: more than the union of dictionaries may have.
+  for (int i = 0; i < 2; ++i) {
+    arrow::StringBuilder builder;
+    for (int k = 0; k < 300'000; ++k) {
+      ASSERT_TRUE(builder.Append(std::to_string(1'000'000 + i * 150'000 + k % 150'000)).ok());
+    }
+    PutColumn(builder.Finish().ValueOrDie(),
+              Properties([](auto& b) { b.dictionary_pagesize_limit(8 << 20); }));
+  }
+  ExpectWays({{"gathered", 2}});
+  for (const PageOf& page : PagesOf(output_)) {
+    EXPECT_EQ(page.header.encoding, PageEncoding::kPlain);
+    EXPECT_LE(page.header.uncompressed_page_size, (1 << 20) + (1 << 18) + 100);
+  }
+}
+
+TEST_F(SpliceTest, ADictionaryThatIsNotWantedIsGathered) {
+  PutColumn(Texts("a", 10, true), Properties());
+  PutColumn(Texts("b", 10, true, 50), Properties());
+  request_.shape.plain_columns = {"c"};
+  ExpectWays({{"gathered", 2}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 1U);
+  EXPECT_EQ(pages[0].header.encoding, PageEncoding::kPlain);
+}
+
+TEST_F(SpliceTest, P19_AFilterHasTheValuesThatWereGathered) {
+  PutColumn(Texts("a", kRows, true), Properties([](auto& builder) {
+              builder.enable_bloom_filter("c", parquet::BloomFilterOptions{});
+            }));
+  ExpectWays({{"gathered", 1}});
+  const auto reader = Open(output_);
+  const auto filter = reader->GetBloomFilterReader().RowGroup(0)->GetColumnBloomFilter(0);
+  ASSERT_NE(filter, nullptr);
+  const auto has = [&](const std::string& value) {
+    return filter->FindHash(filter->Hash(std::string_view(value)));
+  };
+  for (int i = 0; i < kRows; ++i) {
+    if (i % 7 == 3) continue;
+    EXPECT_TRUE(has("a" + std::to_string(i)));
+  }
+  int wrong = 0;
+  for (int i = 0; i < 1000; ++i) wrong += has("b" + std::to_string(i)) ? 1 : 0;
+  EXPECT_LT(wrong, 50);
+}
+
+TEST_F(SpliceTest, LargePagesAreMovedBetweenSmallOnesInOrder) {
+  PutColumn(Longs(0, 1, 0, 50), Plain(), false);
+  PutColumn(Longs(1000), Plain(), false);
+  PutColumn(Longs(10'000, 1, 0, 50), Plain(), false);
+  PutColumn(Longs(11'000, 1, 0, 50), Plain(), false);
+  const auto input = PagesOf(Bytes("in1.parquet"));
+  ExpectWays({{"joined", 3}, {"copied", 1}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 3U);
+  EXPECT_EQ(pages[1].body, input[0].body);
+  EXPECT_EQ(pages[2].header.num_values, 100);
+}
+
+TEST_F(SpliceTest, R232_ThreadsDoNotChangeJoinedPages) {
+  const auto schema =
+      arrow::schema({arrow::field("a", arrow::int64()), arrow::field("b", arrow::utf8()),
+                     arrow::field("c", arrow::utf8())});
+  for (int i = 0; i < 30; ++i) {
+    const auto table = arrow::Table::Make(
+        schema, {Longs(i, 1, 0, 70), Texts("b" + std::to_string(i % 4), 9, true, 70),
+                 Texts("c", 60, true, 70)});
+    Put("t" + std::to_string(i) + ".parquet", WriteParquet(*table, 1 << 20, Properties()));
+  }
+  std::vector<std::string> files;
+  for (const int threads : {1, 3}) {
+    for (const int64_t memory : {int64_t{1} << 30, int64_t{1} << 21}) {
+      Request();
+      request_.threads = threads;
+      request_.memory_bytes = memory;
+      const auto report = runner_->Run(request_, cancel_);
+      ASSERT_TRUE(report) << report.error().ToString();
+      EXPECT_EQ(report->tiers, (Ways{{"splice", 90}}));
+      files.push_back(Bytes(report->outputs[0].name));
+    }
+  }
+  EXPECT_EQ(files[0], files[1]);
+  EXPECT_EQ(files[0], files[2]);
+  EXPECT_EQ(files[0], files[3]);
+}
+
 // ------------------------------------------------------------------------------- hostile pages
 
 std::shared_ptr<parquet::schema::GroupNode> OneLong() {
@@ -669,6 +889,23 @@ TEST_F(SpliceTest, AnIndexBeyondItsDictionaryNeverMeansAValueOfAnotherFile) {
     Request();
     request_.shape.codec = "none";
     request_.shape.splice_page_bytes_min = request_.shape.splice_page_values_min = 0;
+    request_.verify = Verify::kCounts;
+    const auto report = runner_->Run(request_, cancel_);
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().code, Code::kCorrupt) << report.error().ToString();
+    EXPECT_NE(report.error().context.find("column c"), std::string::npos);
+  }
+}
+
+TEST_F(SpliceTest, AnIndexBeyondItsDictionaryIsRefusedInPagesThatAreRebuilt) {
+  for (const bool gathered : {true, false}) {
+    request_ = GroupRequest{};
+    Put("a" + std::to_string(inputs_++) + ".parquet",
+        Folded({7, 8, 9, 10}, {0, 0, 1, 2, 3, 3, 1, 0}));
+    Put("b" + std::to_string(inputs_++) + ".parquet", Folded({7, 8}, {0, 0, 1, 3}));
+    Request();
+    request_.shape.codec = "none";
+    if (gathered) request_.shape.plain_columns = {"c"};
     request_.verify = Verify::kCounts;
     const auto report = runner_->Run(request_, cancel_);
     ASSERT_FALSE(report);
