@@ -11,9 +11,9 @@ import shutil
 import struct
 import sys
 
-import run
+import measure
 
-sys.path.insert(0, str(run.ROOT / "tests" / "e2e"))
+sys.path.insert(0, str(measure.ROOT / "tests" / "e2e"))
 
 ENTRIES = 10_000  # Of a manifest.
 PARTITIONS = 10_000
@@ -165,15 +165,15 @@ def make_table(where, files):
 
 def health(database, jobs, files):
     """(wall, cpu, peak) of one `lithify table-health`."""
-    wall, cpu, peak, out = run.spawn([
-        run.BINARY, "table-health", TABLE, "--catalog-uri", f"sqlite:///{database}", "--json",
+    wall, cpu, peak, out = measure.spawn([
+        measure.BINARY, "table-health", TABLE, "--catalog-uri", f"sqlite:///{database}", "--json",
         "--set", f"limits.jobs={jobs}", "--set", "limits.low_priority=false"])
     if json.loads(out)["live_data_files"] != files:
         sys.exit(f"table-health of {files:,} files: {out[:400]}")
     return wall, cpu, peak
 
 
-def measure(where, files, rounds, jobs=(1, 2)):
+def measure_health(where, files, rounds, jobs=(1, 2)):
     """Lines of a Markdown table, one for each number of threads."""
     database = make_table(where, files)
     size = sum(path.stat().st_size for path in database.parent.rglob("*.avro"))
@@ -184,11 +184,11 @@ def measure(where, files, rounds, jobs=(1, 2)):
             samples[count].append(health(database, count, files))
     lines = []
     for count, found in samples.items():
-        wall, cpu, peak = run.medians(found)
+        wall, cpu, peak = measure.medians(found)
         print(f"table-health, {files:,} files, {count} threads: {wall:.2f} s, cpu {cpu:.2f} s, "
-              f"peak {peak / run.MIB:.0f} MiB", flush=True)
-        lines.append(f"| {files:,} | {size / run.MIB:.0f} | {count} | {wall:.2f} | {cpu:.2f} | "
-                     f"{peak / run.MIB:.0f} | {cpu / files * 1e6:.2f} |")
+              f"peak {peak / measure.MIB:.0f} MiB", flush=True)
+        lines.append(f"| {files:,} | {size / measure.MIB:.0f} | {count} | {wall:.2f} | {cpu:.2f} | "
+                     f"{peak / measure.MIB:.0f} | {cpu / files * 1e6:.2f} |")
     return lines
 
 
@@ -201,5 +201,5 @@ def report(where, tables, rounds):
              "CPU us per file |",
              "|---:|---:|---:|---:|---:|---:|---:|"]
     for files in tables:
-        lines += measure(where, files, rounds)
+        lines += measure_health(where, files, rounds)
     return lines + [""]

@@ -25,10 +25,15 @@ DUCKDB_SUM = ("SELECT count(*), sum(('0x' || substr(md5(" +
               ROW.format(micros='epoch_us("at")', join="array_to_string") +
               "), 1, 8))::bigint)")
 
-# As Spark writes them: two format versions, four ways to delete 7 % of the rows.
-SHAPES = {"binpack": (2, None), "positions": (2, "positions"), "vectors": (3, "positions"),
-          "equality": (2, "equality")}
-DELETED = "id % 14 = 3"
+# 5 % of the rows: each for itself, or one run of them in each file.
+SCATTERED = "pmod(xxhash64(id, 11), 20) = 0"
+CLUSTERED = ("pmod(id, {rows}) - pmod(xxhash64(id div {rows}, 12), {rest}) BETWEEN 0 AND {run} - 1")
+# As Spark writes them: format version, kind of deletes, deleted rows.
+SHAPES = {"binpack": (2, None, None), "positions_scattered": (2, "positions", SCATTERED),
+          "positions_clustered": (2, "positions", CLUSTERED),
+          "vectors_scattered": (3, "positions", SCATTERED),
+          "vectors_clustered": (3, "positions", CLUSTERED),
+          "equality": (2, "equality", SCATTERED)}
 
 
 def make_data(lake, files, rows, version):
@@ -58,7 +63,7 @@ def make_data(lake, files, rows, version):
         xxhash64(id, 10) > 0 FROM numbers""")
 
 
-def delete_equal(lake):
+def delete_equal(lake, condition):
     """One equality delete file for each partition: written by pyarrow, since a bridge to Java that
     is crossed for each row takes minutes, and committed by Iceberg's Java core."""
     import pyarrow as pa
@@ -72,7 +77,7 @@ def delete_equal(lake):
     delta = table.newRowDelta()
     for (region,) in lake.sql(f"SELECT DISTINCT region FROM lake.sales.{NAME}"):
         deleted = [row[0] for row in lake.sql(f"SELECT id FROM lake.sales.{NAME} WHERE region = "
-                                              f"'{region}' AND {DELETED} ORDER BY id")]
+                                              f"'{region}' AND {condition} ORDER BY id")]
         path = lake.root / "warehouse" / "sales" / NAME / "data" / f"deletes-{region}.parquet"
         pq.write_table(pa.table([deleted], schema=schema), path, compression="zstd")
         delta.addDeletes(
@@ -87,13 +92,15 @@ def delete_equal(lake):
 
 def make(root, shape, files, rows):
     from lake import Lake
-    version, deletes = SHAPES[shape]
+    version, deletes, condition = SHAPES[shape]
+    if condition:
+        condition = condition.format(rows=rows, run=rows // 20, rest=rows - rows // 20)
     lake = Lake(root, SPARK)
     make_data(lake, files, rows, version)
     if deletes == "positions":
-        lake.sql(f"DELETE FROM lake.sales.{NAME} WHERE {DELETED}")
+        lake.sql(f"DELETE FROM lake.sales.{NAME} WHERE {condition}")
     elif deletes:
-        delete_equal(lake)
+        delete_equal(lake, condition)
     count, checksum = lake.sql(f"{SPARK_SUM} FROM lake.sales.{NAME}")[0]
     found = {"rows": count, "sum": checksum, "files": lake.count(NAME, "data_files"),
              "bytes": lake.sql("SELECT sum(file_size_in_bytes) FROM "
@@ -131,26 +138,26 @@ class Jvm:
         return used.ru_utime + used.ru_stime
 
 
-def call(lake, jvm, target):
+def call(lake, jvm, target, name):
     """(wall, CPU seconds, the procedure's result row)."""
     cpu, begin = jvm.cpu(), time.perf_counter()
-    row = lake.sql(f"CALL lake.system.rewrite_data_files(table => 'sales.{NAME}', options => "
-                   f"map('target-file-size-bytes', '{target}'))")[0]
+    row = lake.sql(f"CALL lake.system.rewrite_data_files(table => 'sales.{name}', options => "
+                   f"map('target-file-size-bytes', '{target}', 'rewrite-all', 'true'))")[0]
     return time.perf_counter() - begin, jvm.cpu() - cpu, list(row)
 
 
-def rewrite(root, target):
+def rewrite(root, target, name=NAME):
     """Twice in one session: the first call with everything before it is what a job costs that is
     started for it; the second, on the same snapshot, what it costs a session that is warm."""
     begin = time.perf_counter()
     from lake import Lake
     lake = Lake(root, SPARK)
     jvm = Jvm(lake)
-    old = lake.snapshot(NAME)[0]
-    first = call(lake, jvm, target)
+    old = lake.snapshot(name)[0]
+    first = call(lake, jvm, target, name)
     cold = {"wall": time.perf_counter() - begin, "cpu": jvm.cpu(), "peak": jvm.peak()}
-    lake.sql(f"CALL lake.system.rollback_to_snapshot('sales.{NAME}', {old})")
-    wall, cpu, result = call(lake, jvm, target)
+    lake.sql(f"CALL lake.system.rollback_to_snapshot('sales.{name}', {old})")
+    wall, cpu, result = call(lake, jvm, target, name)
     if result != first[2]:
         sys.exit(f"Spark did not do the same twice: {first[2]}, {result}")
     warm = {"wall": wall, "cpu": cpu, "peak": jvm.peak()}

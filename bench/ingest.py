@@ -11,7 +11,8 @@ import shutil
 import statistics
 import subprocess
 
-import run
+import measure
+import shapes
 
 LOADS = (  # name, shape of the files, files, files per second (0: as fast as it can)
     ("log files, at 100 a second", "logs512", 1200, 100),
@@ -26,10 +27,10 @@ MERGED = re.compile(r"compacted meanwhile:\s+(\d+) files into (\d+)")
 def build(scratch):
     """The example against the installed package."""
     prefix, where = scratch / "sdk", scratch / "example"
-    for command in (["cmake", "--install", run.ROOT / "build", "--component", "sdk", "--prefix",
-                     prefix],
-                    ["cmake", "-S", run.ROOT / "examples" / "ingest_and_compact", "-B", where,
-                     f"-DCMAKE_PREFIX_PATH={prefix}"],
+    for command in (["cmake", "--install", measure.ROOT / "build", "--component", "sdk",
+                     "--prefix", prefix],
+                    ["cmake", "-S", measure.ROOT / "examples" / "ingest_and_compact", "-B",
+                     where, f"-DCMAKE_PREFIX_PATH={prefix}"],
                     ["cmake", "--build", where]):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return where / "ingest_and_compact"
@@ -48,16 +49,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the files")
-    parser.add_argument("--scratch", default=str(run.ROOT / "build" / "bench"))
-    parser.add_argument("--out", default=str(run.ROOT / "bench" / "INGEST.md"))
+    parser.add_argument("--scratch", default=str(measure.ROOT / "build" / "bench-ingest"))
+    parser.add_argument("--out", default=str(measure.ROOT / "bench" / "INGEST.md"))
     args = parser.parse_args()
     scratch = pathlib.Path(args.scratch)
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(parents=True)
     program = build(scratch)
-    load, (ticks, stolen) = os.getloadavg(), run.cpu_ticks()
+    quiet = measure.Quiet()
     samples = {}
-    sources = {shape: pathlib.Path(run.make_shape(shape, scratch / "shapes", 1.0)[0]).parent
+    sources = {shape: shapes.make(shapes.Shape(shape), scratch, 1.0)
                for shape in {entry[1] for entry in LOADS}}
     for number in range(args.rounds):
         for name, shape, files, pace in LOADS:
@@ -65,8 +66,6 @@ def main():
                           max(40, round(files * args.scale)), pace)
             print(f"round {number + 1}/{args.rounds}: {name}: {result}", flush=True)
             samples.setdefault(name, []).append(result)
-    now_ticks, now_stolen = run.cpu_ticks()
-    steal = 100 * (now_stolen - stolen) / max(1, now_ticks - ticks)
     rows = []
     for name, results in samples.items():
         alone, beside = (tuple(statistics.median(r[i][k] for r in results) for k in (0, 1))
@@ -80,8 +79,7 @@ def main():
         "Written by `./dev bench ingest`: examples/ingest_and_compact, which syncs every file, "
         f"writes alone and then with lithify compacting in the same process. Medians of "
         f"{args.rounds} rounds.", "",
-        f"Machine: {run.machine()}. Load average at the start {load[0]:.2f}; {steal:.1f} % of the "
-        "CPU time was stolen by the host.", "",
+        quiet.text(), "",
         "| load | alone, files/s (MiB/s) | with the compactor | kept | compacted, each round |",
         "|---|---:|---:|---:|---|", *rows, ""]), encoding="utf-8")
     shutil.rmtree(scratch, ignore_errors=True)
