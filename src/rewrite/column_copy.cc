@@ -698,6 +698,12 @@ Digest128 RowGroupRows::RowDigest() const {
   return digest;
 }
 
+uint64_t RowGroupRows::PlaceSum() const {
+  uint64_t sum = 0;
+  for (size_t row = 0; row < hashes_.size(); ++row) sum += hashes_[row] * (HashMix(row) | 1);
+  return sum;
+}
+
 std::unique_ptr<ColumnCopy> MakeColumnCopy(const std::vector<std::unique_ptr<InputSource>>& inputs,
                                            const ColumnCopyOptions& options) {
   switch (options.output.physical) {

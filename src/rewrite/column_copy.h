@@ -51,6 +51,10 @@ class RowGroupRows {
   std::vector<int64_t>& time_values(int rank) { return times_[static_cast<size_t>(rank)]; }
   const std::vector<std::vector<int64_t>>& times() const { return times_; }
   Digest128 RowDigest() const;
+  // Of the hashes with their rows' numbers: unlike the digests, it changes where values of a column
+  // come to lie in other rows. Sums (modulo 2^64) over disjoint columns are those of the columns
+  // together.
+  uint64_t PlaceSum() const;
 
  private:
   const int64_t rows_;

@@ -29,6 +29,7 @@ struct Expected {
   std::vector<bool> columns;
   ContentDigest digest;
   bool whole_rows = false;  // Whether the digest has one of whole rows.
+  uint64_t places = 0;      // Of the values in their rows, over those columns.
 };
 
 // Another number for other rows, so that what is chosen by it follows from the content, and a
@@ -101,10 +102,10 @@ class ParquetRunner final : public GroupRunner {
     LITHIFY_TRY_ASSIGN(const auto mark,
                        GuardParquet(key, [&] { return DecodeMark(*file.inputs.front()->footer); }));
     if (mark) report.recorded = mark->digest;
-    LITHIFY_TRY_ASSIGN(const auto digests, DigestRowGroups(
-                                               file, rows, [](int) { return std::vector<bool>(); },
-                                               memory_bytes_ / 4, 1, pool, cancel));
-    for (const ContentDigest& digest : digests) report.digest.Add(digest);
+    LITHIFY_TRY_ASSIGN(const auto groups, DigestRowGroups(
+                                              file, rows, [](int) { return std::vector<bool>(); },
+                                              memory_bytes_ / 4, 1, pool, cancel));
+    for (const RowGroupRead& group : groups) report.digest.Add(group.digest);
     report.rows = report.digest.rows;
     if (report.recorded) {
       const std::string difference = report.recorded->Difference(report.digest);
@@ -197,15 +198,19 @@ class ParquetRunner final : public GroupRunner {
                     key);
       }
       const auto expected = Expect(request, recoded, i, file);
-      LITHIFY_TRY_ASSIGN(auto digests,
+      LITHIFY_TRY_ASSIGN(auto groups,
                          DigestRowGroups(
                              file, request.table ? RowRule{} : request.rows,
                              [&](int g) { return expected[static_cast<size_t>(g)].columns; },
                              std::numeric_limits<int64_t>::max(), request.threads, pool, cancel));
       for (size_t g = 0; g < expected.size(); ++g) {
-        if (digests[g].rows < 0) continue;
-        if (!expected[g].whole_rows) digests[g].row = {};
-        const std::string difference = expected[g].digest.Difference(digests[g]);
+        ContentDigest& digest = groups[g].digest;
+        if (digest.rows < 0) continue;
+        if (!expected[g].whole_rows) digest.row = {};
+        std::string difference = expected[g].digest.Difference(digest);
+        if (difference.empty() && groups[g].places != expected[g].places) {
+          difference = "row group " + std::to_string(g) + " has values in other rows";
+        }
         if (!difference.empty()) {
           return Fail(Code::kCorrupt, "the output does not read back as written: " + difference,
                       key, "the output is kept as evidence and is not published");
@@ -232,6 +237,7 @@ class ParquetRunner final : public GroupRunner {
       if (request.verify != Verify::kFull && !sample[g]) continue;
       expect.digest = group.digest;
       expect.whole_rows = group.complete;
+      expect.places = group.places;
       for (size_t leaf = 0; leaf < expect.columns.size(); ++leaf) {
         expect.columns[leaf] = group.digest.columns.contains(file.leaves[leaf].path);
       }
@@ -241,6 +247,7 @@ class ParquetRunner final : public GroupRunner {
       Expected& expect = expected[static_cast<size_t>(chunk.row_group)];
       expect.columns[chunk.leaf] = true;
       expect.digest.columns[file.leaves[chunk.leaf].path].Add(chunk.digest);
+      expect.places += chunk.places;
     }
     return expected;
   }

@@ -370,7 +370,7 @@ class Recoder {
     if (!digested()) return;
     result_.row_groups.push_back(RowGroupDigest{static_cast<int>(result_.report.outputs.size()),
                                                 output.row_groups() - 1, std::move(digest),
-                                                complete});
+                                                work.shared.PlaceSum(), complete});
   }
 
   void Count(const RowGroupWork& work, size_t leaf) {
@@ -462,21 +462,18 @@ class Recoder {
     for (size_t i = 0; i < chunks.size(); ++i) {
       if (i == always || HashMix(chunks[i].fingerprint) % kOneIn == 0) chosen.push_back(&chunks[i]);
     }
-    std::vector<Digest128> digests(chosen.size());
+    std::vector<ChunkDigest> digests(chosen.size());
     const auto read = [&](size_t i) -> Status {
       LITHIFY_TRY(cancel_.Check());
       LITHIFY_TRY_ASSIGN(digests[i], DigestInputs(*chosen[i]));
       return {};
     };
     LITHIFY_TRY(ForEach(chosen.size(), Threads(), read));
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      result_.samples.push_back(ChunkDigest{static_cast<int>(result_.report.outputs.size()),
-                                            chosen[i]->row_group, chosen[i]->leaf, digests[i]});
-    }
+    result_.samples.insert(result_.samples.end(), digests.begin(), digests.end());
     return {};
   }
 
-  Result<Digest128> DigestInputs(const SplicedChunk& chunk) {
+  Result<ChunkDigest> DigestInputs(const SplicedChunk& chunk) {
     ColumnCopyOptions options;
     options.leaf = static_cast<int>(chunk.leaf);
     options.output = group_.leaves[chunk.leaf];
@@ -488,7 +485,8 @@ class Recoder {
     auto digest = GuardParquet("column " + options.output.path,
                                [&] { return copy->Copy(chunk.rows, nullptr, rows); });
     if (!digest) return Fail(std::move(digest.error()).In(copy->current_input()));
-    return digest;
+    return ChunkDigest{static_cast<int>(result_.report.outputs.size()), chunk.row_group, chunk.leaf,
+                       *digest, rows.PlaceSum()};
   }
 
   // The input file that surviving row number `row` of the whole group comes from, and its number

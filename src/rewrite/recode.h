@@ -20,6 +20,7 @@ struct RowGroupDigest {
   int output = 0;
   int row_group = 0;
   ContentDigest digest;  // Of the columns that were decoded.
+  uint64_t places = 0;   // Their RowGroupRows::PlaceSum().
   bool complete = true;  // All were, and the digest has one of whole rows.
 };
 
@@ -29,6 +30,7 @@ struct ChunkDigest {
   int row_group = 0;
   size_t leaf = 0;
   Digest128 digest;
+  uint64_t places = 0;  // RowGroupRows::PlaceSum() of this column alone.
 };
 
 struct RecodeResult {

@@ -106,20 +106,20 @@ class RowGroupDigester {
 
 }  // namespace
 
-Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowRule& rule,
-                                                   const WantedColumns& wanted, int64_t bytes_max,
-                                                   int threads, BoundedPool& pool,
-                                                   const CancelFlag& cancel) {
+Result<std::vector<RowGroupRead>> DigestRowGroups(OpenedGroup& file, const RowRule& rule,
+                                                  const WantedColumns& wanted, int64_t bytes_max,
+                                                  int threads, BoundedPool& pool,
+                                                  const CancelFlag& cancel) {
   LITHIFY_CHECK(file.inputs.size() == 1, "one file at a time");
   LITHIFY_TRY_ASSIGN(const RowChecker checker, RowChecker::Make(rule, *file.output_schema));
   InputSource& in = *file.inputs.front();
-  std::vector<ContentDigest> digests(static_cast<size_t>(in.footer->num_row_groups()));
+  std::vector<RowGroupRead> all(static_cast<size_t>(in.footer->num_row_groups()));
   std::unique_ptr<PageThreads> page_threads;
   if (threads > 1) page_threads = std::make_unique<PageThreads>(threads - 1, kAheadBytes);
   int64_t first_row = 0;
   for (int g = 0; g < in.footer->num_row_groups(); ++g) {
     const int64_t rows = in.footer->RowGroup(g)->num_rows();
-    ContentDigest& digest = digests[static_cast<size_t>(g)];
+    ContentDigest& digest = all[static_cast<size_t>(g)].digest;
     std::vector<bool> columns = wanted(g);
     if (columns.empty()) columns.assign(file.leaves.size(), true);
     const bool whole = std::ranges::find(columns, false) == columns.end();
@@ -142,6 +142,7 @@ Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowR
     for (size_t leaf = 0; leaf < columns.size(); ++leaf) {
       if (columns[leaf]) digest.columns[file.leaves[leaf].path].Add(digests_read[leaf]);
     }
+    all[static_cast<size_t>(g)].places = shared.PlaceSum();
     first_row += rows;
     if (!whole) continue;
     digest.row = shared.RowDigest();
@@ -149,7 +150,7 @@ Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowR
     LITHIFY_TRY(checker.CheckTimes(shared.times(),
                                    [&](int64_t row) { return std::pair(in.key, first + row); }));
   }
-  return digests;
+  return all;
 }
 
 }  // namespace lithify::rewrite

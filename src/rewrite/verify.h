@@ -17,15 +17,21 @@ namespace lithify::rewrite {
 // Which columns of a row group are read: one per leaf. Empty: all of them.
 using WantedColumns = std::function<std::vector<bool>(int row_group)>;
 
+// What was read of one row group.
+struct RowGroupRead {
+  ContentDigest digest;
+  uint64_t places = 0;  // RowGroupRows::PlaceSum() of the columns read.
+};
+
 // Reads the wanted columns of each row group, and checks the rows of those that are read whole
-// against `rule`. The result has one digest per row group; of those where nothing is wanted it is
+// against `rule`. The result has one entry per row group; of those where nothing is wanted it is
 // empty with rows == -1, and of those read in part it has no digest of whole rows. kLimit if the
 // hashes of one row group's rows would take more than `bytes_max`. `threads` threads read, each a
 // column.
-Result<std::vector<ContentDigest>> DigestRowGroups(OpenedGroup& file, const RowRule& rule,
-                                                   const WantedColumns& wanted, int64_t bytes_max,
-                                                   int threads, BoundedPool& pool,
-                                                   const CancelFlag& cancel);
+Result<std::vector<RowGroupRead>> DigestRowGroups(OpenedGroup& file, const RowRule& rule,
+                                                  const WantedColumns& wanted, int64_t bytes_max,
+                                                  int threads, BoundedPool& pool,
+                                                  const CancelFlag& cancel);
 
 }  // namespace lithify::rewrite
 
