@@ -194,6 +194,17 @@ def page_seeds(out):
     corpus.add(bytes((3, 18)) + b"\2\0\0\0ab\0\0\0\0\1\0\0\0c" * 6)
 
 
+def splice_seeds(out):
+    """A form, options, and changes: a place of two bytes and the byte that is put there."""
+    corpus = Corpus(out, "splice_fuzz")
+    for form in range(128):
+        corpus.add(bytes((form, form % 7)))
+        corpus.add(bytes((form, form % 7)) + bytes((0, form, 1)) + bytes((0, 2 * form, 0xFF)))
+    for form in (0, 1, 5, 13, 33, 45):
+        for place in range(0, 160, 8):
+            corpus.add(bytes((form, 0, 0, place, 0x80)))
+
+
 # --- Puffin --------------------------------------------------------------------------------------
 
 def container(values):
@@ -343,7 +354,7 @@ def main(out):
                 if name.startswith("seed-"):
                     os.remove(os.path.join(folder, name))
     for make in (avro_seeds, delete_seeds, filter_seeds, footer_seeds, hive_seeds, metadata_seeds,
-                 page_seeds, puffin_seeds):
+                 page_seeds, puffin_seeds, splice_seeds):
         make(out)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ./dev check [--fast] [STEP…]: everything that must hold before a change lands. Each step counts
 # as one check; the last line is `N passed, N failed`. Steps by name: format style dependencies tidy
-# sanitizers fuzz simulation crash services spark.
+# sanitizers fuzz simulation crash writers services spark.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 prepare_all
@@ -58,6 +58,13 @@ check_crash() {
     "$LITHIFY_PYTHON" -m pytest tests/e2e/test_crash.py -q -p no:cacheprovider
 }
 
+# Files of several writers, of random shapes.
+check_writers() {
+  bash scripts/build.sh || return 1
+  LITHIFY_WRITER_CASES="${LITHIFY_WRITER_CASES:-200}" \
+    "$LITHIFY_PYTHON" -m pytest tests/e2e/test_writers.py -q -p no:cacheprovider
+}
+
 # Real services: each is started once by its test and stopped by its process id.
 check_services() {
   bash scripts/build.sh || return 1
@@ -72,7 +79,7 @@ check_spark() {
   LITHIFY_SPARK="$spark" "$LITHIFY_PYTHON" -m pytest tests/spark -q -p no:cacheprovider
 }
 
-steps=(format style dependencies tidy sanitizers fuzz simulation crash services spark)
+steps=(format style dependencies tidy sanitizers fuzz simulation crash writers services spark)
 if [ "${1:-}" = --fast ]; then
   steps=(format style dependencies)
   shift

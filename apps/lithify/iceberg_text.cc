@@ -131,6 +131,7 @@ Json RewriteJson(const job::RewriteResult& result) {
               {"distributed", result.distributed},
               {"attempts", result.attempts},
               {"tiers", result.tiers},
+              {"splices", result.splices},
               {"notes", result.notes}};
   if (result.status == job::RewriteStatus::kPlanned) out["plan"] = PlanJson(result);
   return out;

@@ -125,6 +125,7 @@ Json PartitionJson(const job::PartitionOutcome& partition, const CostModel& mode
   out["rows"] = partition.rows;
   out["bytes_out"] = partition.bytes_out;
   out["tiers"] = partition.tiers;
+  out["splices"] = partition.splices;
   out["took_seconds"] = std::chrono::duration<double>(partition.took).count();
   out["notes"] = partition.notes;
   out["error"] = partition.error ? ToJson(*partition.error) : Json();

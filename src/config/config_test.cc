@@ -72,6 +72,7 @@ TEST(Config, EmptyFileGivesTheDefaultsOfTheOuriosPreset) {
   EXPECT_EQ(c.shape.page_bytes, kMiB);
   EXPECT_EQ(c.shape.file_size_bytes_max, 2 * kGiB);
   EXPECT_EQ(c.shape.growth_max, 1.25);
+  EXPECT_TRUE(c.shape.splice);
   EXPECT_THAT(c.shape.plain_columns, ElementsAre("body"));
   EXPECT_THAT(c.shape.bloom_columns, ElementsAre("template_id", "trace_id", "span_id"));
   EXPECT_EQ(c.jobs, 0);
@@ -243,6 +244,8 @@ TEST(Config, R048ValuesOutOfRangeNameTheRange) {
   EXPECT_THAT(Problem("[output]\nplain_columns = [1]\n"), HasSubstr("only texts"));
   EXPECT_THAT(Problem("[output]\nplain_columns = \"a,b\"\n"), HasSubstr("a list of texts"));
   EXPECT_THAT(Problem("[limits]\nlow_priority = 1\n"), HasSubstr("true or false"));
+  EXPECT_THAT(Problem("[output]\nsplice = \"no\"\n"), HasSubstr("output.splice"));
+  EXPECT_FALSE(Good("[output]\nsplice = false\n").shape.splice);
   EXPECT_THAT(Problem("[layout]\npreset = \"x\"\n"), HasSubstr("\"ourios\", \"none\""));
   EXPECT_THAT(Problem("[compaction]\nverify = 3\n"), HasSubstr("\"counts\", \"sample\", \"full\""));
   EXPECT_THAT(Problem("[compaction]\ngrace = 1979-05-27\n"), HasSubstr("not allowed here"));

@@ -233,15 +233,16 @@ Field GrowthField() {
           }};
 }
 
-Field LowPriorityField() {
-  return {"limits.low_priority",
-          [](HiveConfig& c, const Raw& raw) -> Status {
+template <typename At>
+Field BoolField(std::string_view key, At at) {
+  return {key,
+          [at](HiveConfig& c, const Raw& raw) -> Status {
             const auto b = ReadBool(raw);
             if (!b) return Wrong(raw, "true or false");
-            c.low_priority = *b;
+            at(c) = *b;
             return {};
           },
-          [](const HiveConfig& c) { return std::string(c.low_priority ? "true" : "false"); }};
+          [at](const HiveConfig& c) { return std::string(at(c) ? "true" : "false"); }};
 }
 
 // The member that a key sets, of a const or a mutable HiveConfig.
@@ -276,6 +277,7 @@ std::vector<Field> OutputFields() {
       ListField("output.plain_columns", AT(shape.plain_columns)),
       ListField("output.bloom_columns", AT(shape.bloom_columns)),
       GrowthField(),
+      BoolField("output.splice", AT(shape.splice)),
   };
 }
 
@@ -285,7 +287,7 @@ std::vector<Field> LimitFields() {
       CountField("limits.partitions_at_once", 0, 1024, AT(partitions_at_once)),
       BytesField("limits.memory", 256 * kMiB, 16 * kTiB, false, AT(memory_bytes)),
       BytesField("limits.io_limit", 64 * kKiB, kTiB, true, AT(io_limit_bytes_per_second)),
-      LowPriorityField(),
+      BoolField("limits.low_priority", AT(low_priority)),
   };
 }
 std::vector<Field> AllFields() {

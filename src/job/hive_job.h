@@ -90,6 +90,7 @@ struct PartitionOutcome {
   int64_t bytes_out = 0;
   Duration took = Duration::zero();
   std::map<std::string, int64_t> tiers;
+  std::map<std::string, int64_t> splices;  // Those of tier splice, by way.
   std::vector<std::string> notes;
 };
 

@@ -299,6 +299,7 @@ Status PartitionRun::Rewrite() {
   }
   outcome_.notes.insert(outcome_.notes.end(), report->notes.begin(), report->notes.end());
   outcome_.tiers = report->tiers;
+  outcome_.splices = report->splices;
   if (!guard::kBootstrap && !loaded_.state.manifest) LITHIFY_TRY(Bootstrap());
   // Not cancelled any more: the work is done, and what is left is short.
   return Commit(*report);

@@ -96,6 +96,7 @@ struct RewriteResult {
   iceberg::LiveSet live;                     // What the plan's indices point into.
   std::vector<std::string> partition_names;  // Of LiveSet::partitions: "day=2026-11-29".
   std::map<std::string, int64_t> tiers;
+  std::map<std::string, int64_t> splices;  // Those of tier splice, by way.
   std::vector<std::string> notes;
 };
 

@@ -62,6 +62,7 @@ Status CountPart(const rewrite::SplitRows& split, const PartitionPart& part,
   group.rows_out += report.rows_out;
   group.bytes_out += report.bytes_out;
   for (const auto& [tier, chunks] : report.tiers) group.tiers[tier] += chunks;
+  for (const auto& [way, chunks] : report.splices) group.splices[way] += chunks;
   std::ranges::copy(report.notes, std::back_inserter(group.notes));
   return {};
 }
@@ -642,6 +643,7 @@ void IcebergRewrite::Count(const std::vector<size_t>& groups,
     event.bytes_in += work.report.bytes_in;
     event.bytes_out += work.report.bytes_out;
     for (const auto& [tier, chunks] : work.report.tiers) result_.tiers[tier] += chunks;
+    for (const auto& [way, chunks] : work.report.splices) result_.splices[way] += chunks;
     std::ranges::copy(work.report.notes, std::back_inserter(result_.notes));
   }
   std::ranges::sort(result_.notes);

@@ -9,6 +9,8 @@ namespace {
 
 // A value that is longer is not stated in a page's header.
 constexpr size_t kStatedBytesMax = 1024;
+// A page of more is not taken apart: a few bytes may claim any number of levels and indices.
+constexpr int32_t kEntriesMax = 4 << 20;
 
 std::span<const uint8_t> Bytes(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
@@ -171,6 +173,9 @@ class PageMask::Maker {
     }
     if (plan.fate == Fate::kCut && header.uncompressed_page_size > chunk.page_bytes_max) {
       return Leave("a page is large");
+    }
+    if ((plan.fate == Fate::kCut || dictionary) && header.num_values > kEntriesMax) {
+      return Leave("a page of very many values");
     }
     if (!nested) mask_.entries_ += plan.rows - deleted;
     if (nested || dictionary) LITHIFY_TRY(LookInside(header, unpacked, nested, plan));

@@ -97,13 +97,18 @@ class Chunk {
     int64_t ordinal = 0;
   };
   std::vector<Page> Pages(const PageMask& mask, MaskWitness* witness) {
+    auto pages = TryPages(mask, witness);
+    if (!pages) ADD_FAILURE() << pages.error().ToString();
+    return pages.value_or(std::vector<Page>());
+  }
+  Result<std::vector<Page>> TryPages(const PageMask& mask, MaskWitness* witness) {
     MaskedPages source(mask, Open(), codec_, OrderOf(*descriptor_), witness);
     std::vector<Page> pages;
     RawPage page;
     while (true) {
       const auto more = source.Next(&page);
-      if (!more) ADD_FAILURE() << more.error().ToString();
-      if (!more || !*more) return pages;
+      if (!more) return Fail(more.error());
+      if (!*more) return pages;
       pages.push_back(
           Page{page.header, {page.body.begin(), page.body.end()}, page.packed, page.ordinal});
     }
@@ -530,6 +535,40 @@ TEST(MaskedPagesPropertyTest, WhatIsLeftAreTheRowsThatSurvive) {
     const PositionSet deleted = AnyRows(any, rows);
     if (deleted.size() == rows) return;
     CheckMasked(bytes, *written, deleted);
+  });
+  EXPECT_TRUE(ok);
+}
+
+// A damaged chunk gives an error or pages that add up, never a crash.
+TEST(MaskedPagesPropertyTest, DamagedPagesAreErrorsOrAddUp) {
+  const bool ok = rc::check("damage", [](uint64_t seed) {
+    Arbitrary any(seed);
+    const auto field = arrow::field("c", any.Type(2), any.Chance(60));
+    const int rows = 1 + any.Pick(200);
+    const auto schema = arrow::schema({field});
+    std::string bytes = WriteParquet(*MakeTable(schema, {any.Column(*field, rows)}), 1 << 20,
+                                     AnyProperties(any, *schema));
+    const PositionSet deleted = AnyRows(any, rows);
+    uint32_t footer = 0;
+    std::memcpy(&footer, bytes.data() + bytes.size() - 8, sizeof footer);
+    const int pages_end = static_cast<int>(bytes.size()) - static_cast<int>(footer) - 12;
+    for (int i = 0, n = 1 + any.Pick(3); i < n; ++i) {
+      bytes[static_cast<size_t>(4 + any.Pick(pages_end))] ^= static_cast<char>(1 << any.Pick(8));
+    }
+    Chunk chunk(bytes, 0, 0, 0, deleted);
+    const auto mask = chunk.Mask();
+    RC_TAG(mask ? "masked" : "refused");
+    if (!mask) return;
+    RC_ASSERT(mask->rows() == rows - deleted.size());
+    MaskedStatistics statistics = chunk.Statistics();
+    const auto pages = chunk.TryPages(*mask, &statistics);
+    if (!pages) return;
+    int64_t entries = 0;
+    for (const auto& page : *pages) {
+      if (page.header.is_data()) entries += page.header.num_values;
+    }
+    RC_ASSERT(entries == mask->entries());
+    (void)statistics.Finish(*mask, [&] { return chunk.Open(); });
   });
   EXPECT_TRUE(ok);
 }

@@ -2,9 +2,12 @@
 position deletes, so it reads the table before; equality deletes it refuses, so the test says what
 is left."""
 
+import pathlib
+
 import iceberg_tables as it
+import pyarrow as pa
 import pytest
-from iceberg_lake import plain_rows
+from iceberg_lake import PLAIN, plain_rows
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
@@ -131,6 +134,38 @@ def test_deletes_older_than_the_data_are_dangling(lake):
     assert result["delete_files_removed"] == 1
     assert not lake.delete_entries("t")
     assert lake.skipped("t", "--remove-dangling-deletes") == "below min_input_files"
+
+
+@pytest.mark.parametrize("pattern", ["stretch", "scattered"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_deleted_rows_are_left_out_of_pages(lake, pattern, version):
+    """Pages are moved, but for those that deleted rows lie in. Engines answer MIN and MAX from the
+    bounds in the metadata, and a deleted value is nowhere in the new file."""
+    count, files = 8_000, 5
+    lake.create("t", PLAIN, {"write.parquet.compression-codec": "uncompressed"})
+    table = lake.load("t")
+    for start in range(0, files * count, count):
+        rows = plain_rows(start, count)
+        rows[0]["note"] = rows[count - 1]["note"] = f"zz secret {start}"
+        arrow = pa.Table.from_pylist(rows, schema=table.schema().as_arrow())
+        it.commit_data(table, [it.foreign_data_file(
+            table, arrow, compression="none", data_page_version=version, data_page_size=16_000)])
+        table = lake.load("t")
+    gone = [0, count - 1, *(range(2000, 2500) if pattern == "stretch" else range(1, count, 20))]
+    delete_positions(lake, *([(path, row) for row in gone] for path in paths(lake)))
+    result = lake.rewrite("t")
+    assert result["tiers"] == {"splice": files * 3}
+    assert result["rows_removed"] == files * len(gone)
+    [entry] = lake.data_entries("t")
+    left = lake.load("t").scan().to_arrow()
+    ids = left["id"].to_pylist()
+    metrics = entry.file
+    assert metrics.null_value_counts[3] == left["note"].null_count
+    assert metrics.lower_bounds[1] == min(ids).to_bytes(8, "little")
+    assert metrics.upper_bounds[1] == max(ids).to_bytes(8, "little")
+    assert metrics.upper_bounds[3] == b"note 6"
+    written = pathlib.Path(it.local(entry.file.file_path)).read_bytes()
+    assert b"note 6" in written and b"zz secret" not in written
 
 
 # --- equality deletes ---------------------------------------------------------------------------
