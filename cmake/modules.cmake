@@ -19,14 +19,14 @@ set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite commit)
 set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite job)
 
 # Include path prefixes of third-party libraries, per module; all others get none.
-set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h snappy roaring/ CLI/ sqlite3.h curl/)
+set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h libdeflate.h snappy roaring/ CLI/ sqlite3.h curl/)
 set(LITHIFY_MAY_INCLUDE_base roaring/)
 set(LITHIFY_MAY_INCLUDE_net curl/ nlohmann/ openssl/)
 set(LITHIFY_MAY_INCLUDE_catalog sqlite3.h nlohmann/)
 set(LITHIFY_MAY_INCLUDE_observe nlohmann/ openssl/)
 set(LITHIFY_MAY_INCLUDE_table nlohmann/ zlib.h zstd.h snappy)
 set(LITHIFY_MAY_INCLUDE_config toml++/)
-set(LITHIFY_MAY_INCLUDE_rewrite arrow/ parquet/ nlohmann/ xxhash.h zstd.h)
+set(LITHIFY_MAY_INCLUDE_rewrite arrow/ parquet/ nlohmann/ xxhash.h zstd.h libdeflate.h)
 set(LITHIFY_MAY_INCLUDE_storage xxhash.h)
 set(LITHIFY_MAY_INCLUDE_job nlohmann/)
 
