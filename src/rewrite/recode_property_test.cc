@@ -28,7 +28,8 @@ TEST_F(RecodePropertyTest, EveryRowSurvivesForArbitrarySchemasAndShapes) {
       for (const auto& field : fields) json.push_back(any.Column(*field, rows));
       const auto table = MakeTable(schema, json);
       const std::string bytes = WriteParquet(*table, 1 + any.Pick(150), any.Properties());
-      tables.push_back(ReadParquet(bytes));
+      tables.push_back(AsArrowReads(bytes));
+      if (tables.back() == nullptr) RC_DISCARD("Arrow cannot read what it wrote");
       Put("in" + std::to_string(inputs_++) + ".parquet", bytes);
     }
     Request();

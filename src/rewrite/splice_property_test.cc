@@ -75,15 +75,6 @@ class SplicePropertyTest : public RunnerTest {
     }
   }
 
-  // Null: once in a few thousand nested files, Arrow cannot read what it wrote.
-  static std::shared_ptr<arrow::Table> AsArrowReads(const std::string& bytes) {
-    const auto file = std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(bytes));
-    auto reader = parquet::arrow::OpenFile(file, arrow::default_memory_pool());
-    if (!reader.ok()) return nullptr;
-    const auto table = (*reader)->ReadTable();
-    return table.ok() ? (*table)->CombineChunks().ValueOrDie() : nullptr;
-  }
-
   // Some files of one arbitrary schema. Returns them as Arrow reads them.
   std::vector<std::shared_ptr<arrow::Table>> PutFiles(Arbitrary& any) {
     request_.inputs.clear();
