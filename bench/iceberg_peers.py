@@ -14,12 +14,9 @@ What is measured is the operation alone, without starting Python and loading lib
 vectors are unpacked before it. Prints JSON."""
 
 import itertools
-import json
 import os
 import pathlib
-import resource
 import sys
-import time
 
 import measure
 
@@ -174,14 +171,7 @@ WORKERS = {"duckdb": worker_duckdb, "polars": worker_polars, "pyarrow": worker_p
 
 
 def main(name, threads, lake, out):
-    run = WORKERS[name](int(threads), lake, out)
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    begin = time.perf_counter()
-    run()
-    wall = time.perf_counter() - begin
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    print(json.dumps({"wall": wall, "cpu": after.ru_utime + after.ru_stime
-                                           - before.ru_utime - before.ru_stime}))
+    measure.work(WORKERS[name](int(threads), lake, out))
 
 
 if __name__ == "__main__":

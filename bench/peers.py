@@ -18,7 +18,6 @@ the peak of the process.
 import json
 import os
 import pathlib
-import resource
 import shutil
 import subprocess
 import sys
@@ -83,14 +82,7 @@ WORKERS = {"duckdb": worker_duckdb, "polars": worker_polars, "loop": worker_loop
 
 def work(name, threads, codec, out, folder):
     files = [str(path) for path in sorted(pathlib.Path(folder).glob("*.parquet"))]
-    run = WORKERS[name](int(threads), codec, out, files)
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    begin = time.perf_counter()
-    run()
-    wall = time.perf_counter() - begin
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    print(json.dumps({"wall": wall, "cpu": after.ru_utime + after.ru_stime
-                                           - before.ru_utime - before.ru_stime}))
+    measure.work(WORKERS[name](int(threads), codec, out, files))
 
 
 # --- contestants -------------------------------------------------------------------------------

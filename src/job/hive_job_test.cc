@@ -11,6 +11,7 @@
 #include "job_world.h"
 #include "reread_schedule.h"
 #include "storage/faulty_store.h"
+#include "storage/forwarding_store.h"
 
 namespace lithify::job {
 namespace {
@@ -599,9 +600,9 @@ TEST(HiveSweep, OutputsOfAFailedSwapAreDiscarded) {
 }
 
 // Holds the first replacement of an object back, and says that it timed out.
-class DelayingStore final : public storage::Store {
+class DelayingStore final : public storage::ForwardingStore {
  public:
-  explicit DelayingStore(storage::Store& store) : store_(store) {}
+  using ForwardingStore::ForwardingStore;
 
   // The delayed request lands.
   Status Land() { return store_.PutIf(key_, bytes_, version_); }
@@ -615,27 +616,8 @@ class DelayingStore final : public storage::Store {
     }
     return Fail(Code::kTransient, "timed out", key);
   }
-  Result<storage::ObjectInfo> Stat(const std::string& key) override { return store_.Stat(key); }
-  Result<storage::Blob> Get(const std::string& key, int64_t max_bytes) override {
-    return store_.Get(key, max_bytes);
-  }
-  Result<std::unique_ptr<storage::Reader>> Open(const std::string& key) override {
-    return store_.Open(key);
-  }
-  Result<std::vector<storage::ObjectInfo>> List(const std::string& prefix) override {
-    return store_.List(prefix);
-  }
-  Status PutNew(const std::string& key, std::string_view bytes) override {
-    return store_.PutNew(key, bytes);
-  }
-  Result<std::unique_ptr<storage::Writer>> Create(const std::string& key) override {
-    return store_.Create(key);
-  }
-  Status Remove(const std::string& key) override { return store_.Remove(key); }
-  std::string Describe() const override { return store_.Describe(); }
 
  private:
-  storage::Store& store_;
   std::string key_;
   std::string bytes_;
   std::string version_;

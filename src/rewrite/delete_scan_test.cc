@@ -13,6 +13,7 @@
 #include <set>
 
 #include "rewrite/table_fixture.h"
+#include "storage/forwarding_store.h"
 
 namespace {
 
@@ -47,37 +48,15 @@ using iceberg::Value;
 using Positions = std::vector<int64_t>;
 
 // Counts how often each object is opened.
-class CountingStore final : public storage::Store {
+class CountingStore final : public storage::ForwardingStore {
  public:
-  explicit CountingStore(storage::Store& store) : store_(store) {}
-  Result<storage::ObjectInfo> Stat(const std::string& key) override { return store_.Stat(key); }
-  Result<storage::Blob> Get(const std::string& key, int64_t max_bytes) override {
-    return store_.Get(key, max_bytes);
-  }
+  using ForwardingStore::ForwardingStore;
   Result<std::unique_ptr<storage::Reader>> Open(const std::string& key) override {
     ++opens[key];
     return store_.Open(key);
   }
-  Result<std::vector<storage::ObjectInfo>> List(const std::string& prefix) override {
-    return store_.List(prefix);
-  }
-  Status PutNew(const std::string& key, std::string_view bytes) override {
-    return store_.PutNew(key, bytes);
-  }
-  Status PutIf(const std::string& key, std::string_view bytes,
-               const std::string& version) override {
-    return store_.PutIf(key, bytes, version);
-  }
-  Result<std::unique_ptr<storage::Writer>> Create(const std::string& key) override {
-    return store_.Create(key);
-  }
-  Status Remove(const std::string& key) override { return store_.Remove(key); }
-  std::string Describe() const override { return store_.Describe(); }
 
   std::map<std::string, int> opens;
-
- private:
-  storage::Store& store_;
 };
 
 Positions Members(const PositionSet& set) {

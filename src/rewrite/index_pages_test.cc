@@ -16,10 +16,6 @@ namespace {
 
 using Values = std::vector<uint32_t>;
 
-std::span<const uint8_t> Bytes(std::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 // --- The model: one bit or one value at a time.
 
 void ModelVarint(uint64_t value, std::string& out) {
@@ -142,18 +138,18 @@ Code CodeOf(const Result<Values>& result) { return result ? Code::kInternal : re
 TEST(IndexPagesTest, IndicesAreCheckedWithoutBeingKept) {
   std::string body;
   AppendIndices(Values{0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1}, 2, &body);
-  EXPECT_TRUE(CheckIndices(Bytes(body), 17, 3));
-  EXPECT_FALSE(CheckIndices(Bytes(body), 17, 2));
-  EXPECT_TRUE(CheckIndices(Bytes(body), 2, 2 + 1));
-  EXPECT_FALSE(CheckIndices(Bytes(body), 100, 3));
+  EXPECT_TRUE(CheckIndices(BytesOf(body), 17, 3));
+  EXPECT_FALSE(CheckIndices(BytesOf(body), 17, 2));
+  EXPECT_TRUE(CheckIndices(BytesOf(body), 2, 2 + 1));
+  EXPECT_FALSE(CheckIndices(BytesOf(body), 100, 3));
   EXPECT_FALSE(CheckIndices({}, 1, 3));
   EXPECT_TRUE(CheckIndices({}, 0, 0));
-  EXPECT_FALSE(CheckIndices(Bytes("\x21\x02\x01"), 1, 3));
+  EXPECT_FALSE(CheckIndices(BytesOf("\x21\x02\x01"), 1, 3));
   // As many as a header may claim are one run.
   std::string run = "\x01";
   AppendLevelRun(1, int64_t{1} << 31, 1, &run);
-  EXPECT_TRUE(CheckIndices(Bytes(run), int64_t{1} << 31, 2));
-  EXPECT_FALSE(CheckIndices(Bytes(run), int64_t{1} << 31, 1));
+  EXPECT_TRUE(CheckIndices(BytesOf(run), int64_t{1} << 31, 2));
+  EXPECT_FALSE(CheckIndices(BytesOf(run), int64_t{1} << 31, 1));
 }
 
 TEST(IndexPagesTest, NumbersAreCountedAndReplaced) {
@@ -171,18 +167,18 @@ TEST(IndexPagesTest, NumbersAreCountedAndReplaced) {
 
 TEST(IndexPagesTest, BooleansOfBothEncodings) {
   Values out(10);
-  ASSERT_TRUE(DecodeBooleans(PageEncoding::kPlain, Bytes("\x05\x02"), 10, out.data()));
+  ASSERT_TRUE(DecodeBooleans(PageEncoding::kPlain, BytesOf("\x05\x02"), 10, out.data()));
   EXPECT_EQ(out, (Values{1, 0, 1, 0, 0, 0, 0, 0, 0, 1}));
   std::string plain;
   AppendBooleans(out, &plain);
   EXPECT_EQ(plain, "\x05\x02");
-  EXPECT_FALSE(DecodeBooleans(PageEncoding::kPlain, Bytes("\x05"), 9, out.data()));
+  EXPECT_FALSE(DecodeBooleans(PageEncoding::kPlain, BytesOf("\x05"), 9, out.data()));
   std::string runs;
   AppendWithLength("\x14\x01", &runs);
-  ASSERT_TRUE(DecodeBooleans(PageEncoding::kRle, Bytes(runs), 10, out.data()));
+  ASSERT_TRUE(DecodeBooleans(PageEncoding::kRle, BytesOf(runs), 10, out.data()));
   EXPECT_EQ(out, Values(10, 1));
-  EXPECT_FALSE(DecodeBooleans(PageEncoding::kRle, Bytes(runs), 11, out.data()));
-  EXPECT_FALSE(DecodeBooleans(PageEncoding::kRle, Bytes("\x09"), 1, out.data()));
+  EXPECT_FALSE(DecodeBooleans(PageEncoding::kRle, BytesOf(runs), 11, out.data()));
+  EXPECT_FALSE(DecodeBooleans(PageEncoding::kRle, BytesOf("\x09"), 1, out.data()));
   EXPECT_TRUE(DecodeBooleans(PageEncoding::kRle, {}, 0, out.data()));
 }
 
@@ -280,7 +276,7 @@ TEST(IndexPagesTest, AnyCutIntoRunsIsReadAndMapped) {
     Values expected = first;
     for (auto& value : expected) value = mapping[value];
     std::string mapped;
-    RC_ASSERT(AppendMappedHybrid(Bytes(hybrid), width, static_cast<int64_t>(fewer), mapping,
+    RC_ASSERT(AppendMappedHybrid(BytesOf(hybrid), width, static_cast<int64_t>(fewer), mapping,
                                  new_width, &mapped)
                   .has_value());
     RC_ASSERT(ModelDecode(mapped, new_width, fewer) == expected);
@@ -289,7 +285,7 @@ TEST(IndexPagesTest, AnyCutIntoRunsIsReadAndMapped) {
     if (fewer == 0) return;
     const uint32_t largest = *std::ranges::max_element(first);
     mapping.resize(largest);
-    const auto refused = AppendMappedHybrid(Bytes(hybrid), width, static_cast<int64_t>(fewer),
+    const auto refused = AppendMappedHybrid(BytesOf(hybrid), width, static_cast<int64_t>(fewer),
                                             mapping, new_width, &mapped);
     RC_ASSERT((!refused && refused.error().code == Code::kCorrupt));
     RC_ASSERT(CodeOf(Decode(hybrid, width, fewer, largest)) == Code::kCorrupt);
@@ -307,7 +303,7 @@ TEST(IndexPagesTest, LevelsAreCountedAsTheModelCounts) {
     const std::string hybrid = any.Hybrid(values, BitWidth(static_cast<uint32_t>(max)));
     const size_t count = any.Below(values.size() + 1);
     for (const int wanted : {0, max, max / 2}) {
-      const auto found = CountLevel(Bytes(hybrid), max, static_cast<int64_t>(count), wanted);
+      const auto found = CountLevel(BytesOf(hybrid), max, static_cast<int64_t>(count), wanted);
       RC_ASSERT(*found == std::count(values.begin(), values.begin() + static_cast<ptrdiff_t>(count),
                                      static_cast<uint32_t>(wanted)));
     }
@@ -317,7 +313,7 @@ TEST(IndexPagesTest, LevelsAreCountedAsTheModelCounts) {
 
 TEST(IndexPagesTest, LevelsAboveTheMaximumAreCorrupt) {
   const auto count = [](const std::string& hybrid, int max) {
-    const auto found = CountLevel(Bytes(hybrid), max, 8, 0);
+    const auto found = CountLevel(BytesOf(hybrid), max, 8, 0);
     return found ? Code::kInternal : found.error().code;
   };
   EXPECT_EQ(count(ModelRun(3, 8, 2), 2), Code::kCorrupt);
@@ -390,16 +386,16 @@ TEST(IndexPagesTest, IndicesHaveTheirWidthInFront) {
   AppendIndices(Values{2, 0, 1}, 2, &body);
   EXPECT_EQ(body, std::string("\x02\x03\x12\x00", 4));
   Values out(3);
-  ASSERT_TRUE(DecodeIndices(Bytes(body), 3, 3, out.data()));
+  ASSERT_TRUE(DecodeIndices(BytesOf(body), 3, 3, out.data()));
   EXPECT_EQ(out, (Values{2, 0, 1}));
-  EXPECT_FALSE(DecodeIndices(Bytes(body), 3, 2, out.data()));
+  EXPECT_FALSE(DecodeIndices(BytesOf(body), 3, 2, out.data()));
   EXPECT_FALSE(DecodeIndices({}, 1, 2, out.data()));
   EXPECT_TRUE(DecodeIndices({}, 0, 0, out.data()));
-  EXPECT_FALSE(DecodeIndices(Bytes("\x21\x02\x01"), 1, 3, out.data()));
+  EXPECT_FALSE(DecodeIndices(BytesOf("\x21\x02\x01"), 1, 3, out.data()));
 
   std::string mapped;
-  ASSERT_TRUE(AppendMappedIndices(Bytes(body), 3, Values{9, 8, 7}, 4, &mapped));
-  ASSERT_TRUE(DecodeIndices(Bytes(mapped), 3, 10, out.data()));
+  ASSERT_TRUE(AppendMappedIndices(BytesOf(body), 3, Values{9, 8, 7}, 4, &mapped));
+  ASSERT_TRUE(DecodeIndices(BytesOf(mapped), 3, 10, out.data()));
   EXPECT_EQ(out, (Values{7, 9, 8}));
   EXPECT_EQ(mapped.front(), 4);
   EXPECT_FALSE(AppendMappedIndices({}, 1, Values{9}, 4, &mapped));
@@ -410,7 +406,7 @@ TEST(IndexPagesTest, IndicesHaveTheirWidthInFront) {
 
 TEST(IndexPagesTest, AMappedRunCostsNoMoreThanItsBytes) {
   std::string mapped;
-  ASSERT_TRUE(AppendMappedHybrid(Bytes(ModelRun(1, (1U << 31) - 1, 1)), 1, (1U << 31) - 1,
+  ASSERT_TRUE(AppendMappedHybrid(BytesOf(ModelRun(1, (1U << 31) - 1, 1)), 1, (1U << 31) - 1,
                                  Values{0, 300}, 9, &mapped));
   EXPECT_EQ(mapped, ModelRun(300, 1U << 30, 9) + ModelRun(300, (1U << 30) - 1, 9));
 }
@@ -445,7 +441,7 @@ TEST(IndexPagesTest, AV1PageIsTakenApart) {
   AppendWithLength(repetition, &levels);
   AppendWithLength(definition, &levels);
   const std::string body = levels + "values";
-  const auto parts = TakeApart(V1(8), Bytes(body), {3, 2});
+  const auto parts = TakeApart(V1(8), BytesOf(body), {3, 2});
   ASSERT_TRUE(parts) << parts.error().ToString();
   EXPECT_EQ(parts->present, 5);
   EXPECT_EQ(parts->rows, 5);
@@ -455,7 +451,7 @@ TEST(IndexPagesTest, AV1PageIsTakenApart) {
   EXPECT_EQ(parts->definition.data(), parts->levels.data() + 8 + repetition.size());
   EXPECT_EQ(std::string(parts->values.begin(), parts->values.end()), "values");
   for (size_t size = 0; size < levels.size(); ++size) {
-    const auto cut = TakeApart(V1(8), Bytes(body).first(size), {3, 2});
+    const auto cut = TakeApart(V1(8), BytesOf(body).first(size), {3, 2});
     ASSERT_FALSE(cut) << size;
     EXPECT_EQ(cut.error().code, Code::kCorrupt);
   }
@@ -469,15 +465,15 @@ TEST(IndexPagesTest, AV2PageIsTakenApart) {
   header.type = PageType::kDataV2;
   header.repetition_levels_byte_length = static_cast<int32_t>(repetition.size());
   header.definition_levels_byte_length = static_cast<int32_t>(definition.size());
-  const auto parts = TakeApart(header, Bytes(body), {1, 1});
+  const auto parts = TakeApart(header, BytesOf(body), {1, 1});
   ASSERT_TRUE(parts) << parts.error().ToString();
   EXPECT_EQ(parts->present, 3);
   EXPECT_EQ(parts->rows, 2);
   EXPECT_FALSE(parts->begins_row);
   EXPECT_EQ(std::string(parts->values.begin(), parts->values.end()), "packed");
-  EXPECT_FALSE(TakeApart(header, Bytes(body).first(5), {1, 1}));
+  EXPECT_FALSE(TakeApart(header, BytesOf(body).first(5), {1, 1}));
   header.definition_levels_byte_length = 1;
-  EXPECT_FALSE(TakeApart(header, Bytes(body), {1, 1}));
+  EXPECT_FALSE(TakeApart(header, BytesOf(body), {1, 1}));
 }
 
 TEST(IndexPagesTest, AFlatRequiredPageIsAllValues) {
@@ -485,14 +481,14 @@ TEST(IndexPagesTest, AFlatRequiredPageIsAllValues) {
   // As parquet-java writes for levels that are not there.
   header.definition_level_encoding = PageEncoding::kBitPacked;
   header.repetition_level_encoding = PageEncoding::kBitPacked;
-  const auto parts = TakeApart(header, Bytes("abc"), {0, 0});
+  const auto parts = TakeApart(header, BytesOf("abc"), {0, 0});
   ASSERT_TRUE(parts);
   EXPECT_EQ(parts->present, 3);
   EXPECT_EQ(parts->rows, 3);
   EXPECT_TRUE(parts->levels.empty());
   EXPECT_EQ(parts->values.size(), 3U);
-  EXPECT_EQ(TakeApart(header, Bytes("abcdefgh"), {1, 0}).error().code, Code::kUnsupported);
-  EXPECT_EQ(TakeApart(header, Bytes("abcdefgh"), {0, 1}).error().code, Code::kUnsupported);
+  EXPECT_EQ(TakeApart(header, BytesOf("abcdefgh"), {1, 0}).error().code, Code::kUnsupported);
+  EXPECT_EQ(TakeApart(header, BytesOf("abcdefgh"), {0, 1}).error().code, Code::kUnsupported);
   EXPECT_EQ(TakeApart(V1(0), {}, {2, 1})->rows, 0);
 }
 
@@ -500,12 +496,12 @@ TEST(IndexPagesTest, ARunOfLevelsIsReadAgain) {
   std::string hybrid;
   AppendLevelRun(3, 100, 3, &hybrid);
   EXPECT_EQ(hybrid, ModelRun(3, 100, 2));
-  EXPECT_EQ(CountLevel(Bytes(hybrid), 3, 100, 3).value(), 100);
+  EXPECT_EQ(CountLevel(BytesOf(hybrid), 3, 100, 3).value(), 100);
   std::string body;
   AppendLevelRunV1(0, 9, 1, &body);
   AppendLevelRunV1(2, 9, 2, &body);
   AppendLevelRunV1(0, 9, 0, &body);
-  const auto parts = TakeApart(V1(9), Bytes(body), {2, 1});
+  const auto parts = TakeApart(V1(9), BytesOf(body), {2, 1});
   ASSERT_TRUE(parts);
   EXPECT_EQ(parts->rows, 9);
   EXPECT_EQ(parts->present, 9);

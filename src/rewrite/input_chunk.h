@@ -104,10 +104,6 @@ std::unexpected<Error> Leave(std::string why);
 // Bytes of a file that changed while it was read.
 Error Changed();
 
-inline std::span<const uint8_t> BytesOf(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 }  // namespace lithify::rewrite
 
 #endif  // LITHIFY_REWRITE_INPUT_CHUNK_H_

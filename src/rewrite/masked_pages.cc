@@ -12,10 +12,6 @@ constexpr size_t kStatedBytesMax = 1024;
 // A page of more is not taken apart: a few bytes may claim any number of levels and indices.
 constexpr int32_t kEntriesMax = 4 << 20;
 
-std::span<const uint8_t> Bytes(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 std::unexpected<Error> Leave(std::string why) { return Fail(Code::kUnsupported, std::move(why)); }
 
 std::unexpected<Error> Changed() {
@@ -310,7 +306,7 @@ Result<bool> MaskedPages::TakeDictionary(RawPage* page) {
   kept_values_.clear();
   left_values_.clear();
   LITHIFY_TRY(
-      SplitPlain(form, Bytes(dictionary_), entries, mask_.used_, &kept_values_, &left_values_));
+      SplitPlain(form, BytesOf(dictionary_), entries, mask_.used_, &kept_values_, &left_values_));
   if (witness_ != nullptr) {
     dictionary_at_.clear();
     if (form.kind == PlainForm::Kind::kByteArray) {
@@ -325,15 +321,15 @@ Result<bool> MaskedPages::TakeDictionary(RawPage* page) {
     }
     ValueBounds left(form, order_);
     bounds_ = ValueBounds(form, order_);
-    LITHIFY_TRY(left.Add(Bytes(left_values_), entries - mask_.used_entries_));
-    LITHIFY_TRY(bounds_.Add(Bytes(kept_values_), mask_.used_entries_));
+    LITHIFY_TRY(left.Add(BytesOf(left_values_), entries - mask_.used_entries_));
+    LITHIFY_TRY(bounds_.Add(BytesOf(kept_values_), mask_.used_entries_));
     witness_->OnValues(bounds_, left);
     State(-1, header);
   }
   if (!cut) return true;
   header.num_values = static_cast<int32_t>(mask_.used_entries_);
   body_ = std::move(kept_values_);
-  Made(page, Bytes(body_));
+  Made(page, BytesOf(body_));
   return true;
 }
 
@@ -410,7 +406,7 @@ Status MaskedPages::Cut(const PageMask::Page& plan, RawPage* page) {
         static_cast<int32_t>(plan.rows - DeletedIn(mask_.chunk_, plan.first_row, plan.rows));
   }
   State(nulls, header);
-  Made(page, Bytes(body_));
+  Made(page, BytesOf(body_));
   return {};
 }
 
@@ -438,12 +434,12 @@ Status MaskedPages::AppendValues(const RawPage& page, const UnpackedPage& unpack
   const bool direct = encoding == PageEncoding::kPlain;
   LITHIFY_TRY(SplitPlain(form, plain, present, kept_.values(), direct ? &body_ : &kept_values_,
                          told ? &left_values_ : nullptr));
-  if (!direct) AppendEncoded(encoding, form, Bytes(kept_values_), kept_.present(), &body_);
+  if (!direct) AppendEncoded(encoding, form, BytesOf(kept_values_), kept_.present(), &body_);
   if (!told) return {};
   ValueBounds left(form, order_);
-  LITHIFY_TRY(left.Add(Bytes(left_values_), present - kept_.present()));
+  LITHIFY_TRY(left.Add(BytesOf(left_values_), present - kept_.present()));
   if (!TakeStated(page, left)) {
-    const auto kept = direct ? Bytes(body_).subspan(before) : Bytes(kept_values_);
+    const auto kept = direct ? BytesOf(body_).subspan(before) : BytesOf(kept_values_);
     LITHIFY_TRY(bounds_.Add(kept, kept_.present()));
   }
   witness_->OnValues(bounds_, left);
@@ -506,7 +502,7 @@ Status MaskedPages::Renumber(RawPage* page) {
                                   BitWidth(static_cast<uint32_t>(last)), &body_));
   // Pages that are not packed state what was found here, or what can be relied on.
   if (witness_ == nullptr || !witness_->StatedOf(*page)) page->header.statistics.reset();
-  Made(page, Bytes(body_));
+  Made(page, BytesOf(body_));
   return {};
 }
 

@@ -26,10 +26,6 @@ using parquet::Encoding;
 using parquet::WriterProperties;
 using Builder = WriterProperties::Builder;
 
-std::span<const uint8_t> BytesOf(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 template <typename T>
 std::string Raw(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};

@@ -19,10 +19,6 @@ std::unexpected<Error> Corrupt(std::string message) {
   return Fail(Code::kCorrupt, std::move(message), "page body", "restore the file from its source");
 }
 
-std::span<const uint8_t> BytesOf(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 // Bytes of the first `count` values with their lengths in front.
 Result<size_t> WalkByteArrays(std::span<const uint8_t> plain, int64_t count) {
   const uint8_t* at = plain.data();

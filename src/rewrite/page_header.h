@@ -11,10 +11,15 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
 namespace lithify::rewrite {
+
+inline std::span<const uint8_t> BytesOf(std::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
 
 // A longer header is refused; Arrow's reader has the same bound.
 inline constexpr size_t kPageHeaderBytesMax = size_t{16} << 20;

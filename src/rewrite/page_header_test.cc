@@ -12,10 +12,6 @@
 namespace lithify::rewrite {
 namespace {
 
-std::span<const uint8_t> Bytes(std::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 std::string Written(const PageHeader& header) {
   std::string out;
   AppendPageHeader(header, &out);
@@ -90,7 +86,7 @@ PageStatistics AllStatistics() {
 
 Code ErrorOf(std::string_view bytes) {
   PageHeader header = DataV1();
-  const auto parsed = ParsePageHeader(Bytes(bytes), &header);
+  const auto parsed = ParsePageHeader(BytesOf(bytes), &header);
   EXPECT_FALSE(parsed.has_value()) << *parsed;
   EXPECT_EQ(header, DataV1()) << "changed by an error";
   return parsed ? Code::kInternal : parsed.error().code;
@@ -155,7 +151,7 @@ TEST(PageHeaderTest, EveryKindOfPageIsReadAsItWasWritten) {
   for (const PageHeader& header : headers) {
     const std::string bytes = Written(header);
     PageHeader read;
-    const auto size = ParsePageHeader(Bytes(bytes + "body"), &read);
+    const auto size = ParsePageHeader(BytesOf(bytes + "body"), &read);
     ASSERT_TRUE(size) << size.error().ToString();
     EXPECT_EQ(*size, bytes.size());
     EXPECT_EQ(read, header);
@@ -168,7 +164,7 @@ TEST(PageHeaderTest, EveryBeginningOfAHeaderNeedsMore) {
   const std::string bytes = Written(header);
   for (size_t size = 0; size < bytes.size(); ++size) {
     PageHeader read = Dictionary();
-    const auto parsed = ParsePageHeader(Bytes(bytes).first(size), &read);
+    const auto parsed = ParsePageHeader(BytesOf(bytes).first(size), &read);
     ASSERT_TRUE(parsed) << size << ": " << parsed.error().ToString();
     EXPECT_EQ(*parsed, 0U) << size;
     EXPECT_EQ(read, Dictionary()) << size;
@@ -217,12 +213,12 @@ TEST(PageHeaderTest, UnknownFieldsArePassedOver) {
   for (const std::string& field : fields) {
     const std::string bytes = FromHex(without_end + field + "00");
     PageHeader read;
-    const auto size = ParsePageHeader(Bytes(bytes), &read);
+    const auto size = ParsePageHeader(BytesOf(bytes), &read);
     ASSERT_TRUE(size) << field << ": " << size.error().ToString();
     EXPECT_EQ(*size, bytes.size()) << field;
     EXPECT_EQ(read, DataV1()) << field;
     for (size_t cut = 0; cut < bytes.size(); ++cut) {
-      const auto parsed = ParsePageHeader(Bytes(bytes).first(cut), &read);
+      const auto parsed = ParsePageHeader(BytesOf(bytes).first(cut), &read);
       ASSERT_TRUE(parsed) << field << ": " << parsed.error().ToString();
       EXPECT_EQ(*parsed, 0U) << field;
     }
@@ -250,10 +246,10 @@ TEST(PageHeaderTest, AFieldOfAnotherTypeCountsAsMissing) {
 
 TEST(PageHeaderTest, AnUnknownPageTypeHasSizesOnly) {
   PageHeader read;
-  const auto size = ParsePageHeader(Bytes(FromHex("1512"
-                                                  "1504"
-                                                  "1506"
-                                                  "00")),
+  const auto size = ParsePageHeader(BytesOf(FromHex("1512"
+                                                    "1504"
+                                                    "1506"
+                                                    "00")),
                                     &read);
   ASSERT_TRUE(size) << size.error().ToString();
   EXPECT_EQ(static_cast<int>(read.type), 9);
@@ -323,7 +319,7 @@ TEST(PageHeaderTest, AnyBytesGiveAHeaderThatHoldsOrAnError) {
       bytes[(noise[i] * 256U + seed) % bytes.size()] = static_cast<char>(noise[i + 1]);
     }
     PageHeader read;
-    const auto size = ParsePageHeader(Bytes(bytes), &read);
+    const auto size = ParsePageHeader(BytesOf(bytes), &read);
     if (!size) {
       RC_ASSERT(size.error().code == Code::kCorrupt || size.error().code == Code::kLimit);
       return;
@@ -335,7 +331,7 @@ TEST(PageHeaderTest, AnyBytesGiveAHeaderThatHoldsOrAnError) {
     RC_ASSERT(read.v2_level_bytes() <= read.compressed_page_size);
     PageHeader again;
     const std::string rewritten = Written(read);
-    RC_ASSERT(ParsePageHeader(Bytes(rewritten), &again).value() == rewritten.size());
+    RC_ASSERT(ParsePageHeader(BytesOf(rewritten), &again).value() == rewritten.size());
     RC_ASSERT(again == read);
   });
   EXPECT_TRUE(ok);

@@ -6,10 +6,6 @@
 namespace lithify::rewrite {
 namespace {
 
-std::span<const uint8_t> Bytes(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 // Byte b of value i is at b * count + i.
 void SplitStreams(std::span<const uint8_t> plain, size_t count, size_t width, std::string* out) {
   for (size_t b = 0; b < width; ++b) {
@@ -54,7 +50,7 @@ Result<UnpackedPage> UnpackPage(const RawPage& page, const LevelShape& shape, Pa
     std::span<const uint8_t> body = page.body;
     if (page.packed) {
       LITHIFY_TRY(codec.Decompress(page.body, header.uncompressed_page_size, buffer));
-      body = Bytes(*buffer);
+      body = BytesOf(*buffer);
     }
     LITHIFY_TRY_ASSIGN(out.parts, TakeApart(header, body, shape));
     out.values = out.parts.values;
@@ -65,7 +61,7 @@ Result<UnpackedPage> UnpackPage(const RawPage& page, const LevelShape& shape, Pa
   if (!header.is_compressed || !page.packed) return out;
   const int64_t size = int64_t{header.uncompressed_page_size} - header.v2_level_bytes();
   if (size > 0) LITHIFY_TRY(codec.Decompress(out.values, size, buffer));
-  out.values = Bytes(*buffer);
+  out.values = BytesOf(*buffer);
   return out;
 }
 
@@ -85,7 +81,7 @@ Result<std::span<const uint8_t>> ToPlain(PageEncoding encoding, const PlainForm&
   buffer->clear();
   if (encoding == PageEncoding::kRle) {
     LITHIFY_TRY(BitsOfRuns(values, count, buffer));
-    return Bytes(*buffer);
+    return BytesOf(*buffer);
   }
   if (encoding != PageEncoding::kByteStreamSplit) {
     return Fail(Code::kUnsupported, "values in encoding " +
@@ -95,7 +91,7 @@ Result<std::span<const uint8_t>> ToPlain(PageEncoding encoding, const PlainForm&
   // Streams are as long as there are values: bytes behind them would shift all.
   if (count * form.bytes != std::ssize(values)) return CutOff();
   JoinStreams(values, static_cast<size_t>(count), static_cast<size_t>(form.bytes), buffer);
-  return Bytes(*buffer);
+  return BytesOf(*buffer);
 }
 
 void AppendEncoded(PageEncoding encoding, const PlainForm& form, std::span<const uint8_t> plain,

@@ -48,21 +48,23 @@ inline std::string WriteParquet(
   return sink->Finish().ValueOrDie()->ToString();
 }
 
-// Null: once in a few thousand arbitrary nested files, Arrow cannot read what it wrote.
-inline std::shared_ptr<arrow::Table> AsArrowReads(const std::string& bytes) {
+inline arrow::Result<std::shared_ptr<arrow::Table>> TryReadParquet(const std::string& bytes) {
   const auto file = std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(bytes));
-  auto reader = parquet::arrow::OpenFile(file, arrow::default_memory_pool());
-  if (!reader.ok()) return nullptr;
-  const auto table = (*reader)->ReadTable();
-  return table.ok() ? (*table)->CombineChunks().ValueOrDie() : nullptr;
+  ARROW_ASSIGN_OR_RAISE(const auto reader,
+                        parquet::arrow::OpenFile(file, arrow::default_memory_pool()));
+  ARROW_ASSIGN_OR_RAISE(const auto table, reader->ReadTable());
+  return table->CombineChunks();
 }
 
 inline std::shared_ptr<arrow::Table> ReadParquet(const std::string& bytes) {
-  auto file = std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(bytes));
-  auto reader = parquet::arrow::OpenFile(file, arrow::default_memory_pool()).ValueOrDie();
-  auto table = reader->ReadTable();
+  auto table = TryReadParquet(bytes);
   EXPECT_TRUE(table.ok()) << table.status().ToString();
-  return (*table)->CombineChunks().ValueOrDie();
+  return *table;
+}
+
+// Null: once in a few thousand arbitrary nested files, Arrow cannot read what it wrote.
+inline std::shared_ptr<arrow::Table> AsArrowReads(const std::string& bytes) {
+  return TryReadParquet(bytes).ValueOr(nullptr);
 }
 
 // A store in memory with one partition "p/", and a runner on it.

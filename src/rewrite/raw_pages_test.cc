@@ -21,9 +21,6 @@
 namespace lithify::rewrite {
 namespace {
 
-std::span<const uint8_t> Bytes(std::string_view text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
 std::string Text(std::span<const uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
 
 std::shared_ptr<arrow::io::BufferReader> MakeFile(std::string bytes) {
@@ -130,7 +127,7 @@ std::pair<int64_t, int64_t> CheckParts(const std::vector<Page>& pages,
     if (header.type == PageType::kDataV2) {
       const auto levels = static_cast<size_t>(header.v2_level_bytes());
       body = page.body.substr(0, levels);
-      const auto values = Bytes(page.body).subspan(levels);
+      const auto values = BytesOf(page.body).subspan(levels);
       if (header.is_compressed) {
         const auto status = codec.Decompress(
             values, header.uncompressed_page_size - header.v2_level_bytes(), &body);
@@ -139,10 +136,11 @@ std::pair<int64_t, int64_t> CheckParts(const std::vector<Page>& pages,
         body += Text(values);
       }
     } else {
-      const auto status = codec.Decompress(Bytes(page.body), header.uncompressed_page_size, &body);
+      const auto status =
+          codec.Decompress(BytesOf(page.body), header.uncompressed_page_size, &body);
       EXPECT_TRUE(status) << status.error().ToString();
     }
-    const auto parts = TakeApart(header, Bytes(body), shape);
+    const auto parts = TakeApart(header, BytesOf(body), shape);
     EXPECT_TRUE(parts) << parts.error().ToString();
     if (header.type == PageType::kDataV2) {
       EXPECT_EQ(parts->rows, header.num_rows);
@@ -183,7 +181,7 @@ TEST(RawPagesTest, ChunksOfArbitraryFilesAreWalkedAndPutTogetherAgain) {
         std::string rewritten;
         for (Page page : *pages) {
           copied += page.whole;
-          page.header.crc = Crc32(Bytes(page.body));
+          page.header.crc = Crc32(BytesOf(page.body));
           rewritten += PageBytes(page.header, page.body);
         }
         if (chunk->num_values() > 0) {
@@ -221,11 +219,11 @@ Chunk MakeChunk() {
   dictionary.type = PageType::kDictionary;
   dictionary.uncompressed_page_size = 16;
   dictionary.num_values = 2;
-  dictionary.crc = Crc32(Bytes(kLevelless));
+  dictionary.crc = Crc32(BytesOf(kLevelless));
   PageHeader data;
   data.uncompressed_page_size = 16;
   data.num_values = 2;
-  data.crc = Crc32(Bytes(kLevelless));
+  data.crc = Crc32(BytesOf(kLevelless));
   PageHeader index;
   index.type = PageType::kIndex;
   chunk.bytes += PageBytes(dictionary, kLevelless) + PageBytes(data, kLevelless) +
@@ -376,8 +374,8 @@ TEST(RawPagesTest, AnyBytesAreWalkedOrRefused) {
 // --- Bodies.
 
 TEST(PageCodecTest, TheChecksumIsGzips) {
-  EXPECT_EQ(Crc32(Bytes("123456789")), 0xcbf43926U);
-  EXPECT_EQ(Crc32(Bytes("6789"), Crc32(Bytes("12345"))), 0xcbf43926U);
+  EXPECT_EQ(Crc32(BytesOf("123456789")), 0xcbf43926U);
+  EXPECT_EQ(Crc32(BytesOf("6789"), Crc32(BytesOf("12345"))), 0xcbf43926U);
   EXPECT_EQ(Crc32({}), 0U);
 }
 
@@ -391,11 +389,11 @@ TEST(PageCodecTest, WhatIsPackedIsUnpackedToTheSame) {
     auto made = PageCodec::Make(codec);
     ASSERT_TRUE(made) << made.error().ToString();
     std::string packed = "before";
-    const auto size = made->Compress(Bytes(plain), &packed);
+    const auto size = made->Compress(BytesOf(plain), &packed);
     ASSERT_TRUE(size) << size.error().ToString();
     EXPECT_EQ(packed.size(), 6U + static_cast<size_t>(*size));
     EXPECT_EQ(packed.substr(0, 6), "before");
-    const auto stored = Bytes(packed).subspan(6);
+    const auto stored = BytesOf(packed).subspan(6);
     std::string out = "x";
     ASSERT_TRUE(made->Decompress(stored, static_cast<int64_t>(plain.size()), &out));
     EXPECT_EQ(out, "x" + plain);
@@ -431,19 +429,19 @@ class Splice {
     ASSERT_TRUE(walked);
     for (const Page& page : *walked) {
       std::string body;
-      ASSERT_TRUE(codec.Decompress(Bytes(page.body), page.header.uncompressed_page_size, &body));
+      ASSERT_TRUE(codec.Decompress(BytesOf(page.body), page.header.uncompressed_page_size, &body));
       if (page.header.type == PageType::kDictionary) {
-        mapping = united_.Add(Bytes(body), page.header.num_values).value().value();
+        mapping = united_.Add(BytesOf(body), page.header.num_values).value().value();
         continue;
       }
       ASSERT_TRUE(page.header.uses_dictionary());
-      const auto parts = TakeApart(page.header, Bytes(body), {1, 0}).value();
+      const auto parts = TakeApart(page.header, BytesOf(body), {1, 0}).value();
       std::string mapped = Text(parts.levels);
       ASSERT_TRUE(AppendMappedIndices(parts.values, parts.present, mapping.to,
                                       BitWidth(mapping.max), &mapped));
       PageHeader header = page.header;
       header.uncompressed_page_size = static_cast<int32_t>(mapped.size());
-      header.crc = Crc32(Bytes(mapped));
+      header.crc = Crc32(BytesOf(mapped));
       pages_ += PageBytes(header, mapped);
     }
   }
@@ -453,7 +451,7 @@ class Splice {
     header.type = PageType::kDictionary;
     header.num_values = static_cast<int32_t>(united_.size());
     header.uncompressed_page_size = static_cast<int32_t>(united_.plain().size());
-    header.crc = Crc32(Bytes(united_.plain()));
+    header.crc = Crc32(BytesOf(united_.plain()));
     return PageBytes(header, united_.plain()) + pages_;
   }
   int64_t entries() const { return united_.size(); }

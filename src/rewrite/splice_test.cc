@@ -126,6 +126,26 @@ class SpliceTest : public RunnerTest {
     report_ = *report;
   }
 
+  // Runs with few and many threads and with little and much memory: the output's bytes are the
+  // same.
+  void ExpectOneOutput(const std::function<void(const GroupReport&)>& check) {
+    std::vector<std::string> files;
+    for (const int threads : {1, 3}) {
+      for (const int64_t memory : {int64_t{1} << 30, int64_t{1} << 21}) {
+        Request();
+        request_.threads = threads;
+        request_.memory_bytes = memory;
+        const auto report = runner_->Run(request_, cancel_);
+        ASSERT_TRUE(report) << report.error().ToString();
+        check(*report);
+        files.push_back(Bytes(report->outputs[0].name));
+      }
+    }
+    EXPECT_EQ(files[0], files[1]);
+    EXPECT_EQ(files[0], files[2]);
+    EXPECT_EQ(files[0], files[3]);
+  }
+
   std::vector<std::shared_ptr<arrow::Table>> expected_;
   std::string output_;
   GroupReport report_;
@@ -576,21 +596,9 @@ TEST_F(SpliceTest, R232_ThreadsDoNotChangeTheBytes) {
         schema, {Longs(i), Texts("b" + std::to_string(i), 9, true), Texts("c", kRows, true)});
     Put("t" + std::to_string(i) + ".parquet", WriteParquet(*table, 1 << 20, Properties()));
   }
-  std::vector<std::string> files;
-  for (const int threads : {1, 3}) {
-    for (const int64_t memory : {int64_t{1} << 30, int64_t{1} << 21}) {
-      Request();
-      request_.threads = threads;
-      request_.memory_bytes = memory;
-      const auto report = runner_->Run(request_, cancel_);
-      ASSERT_TRUE(report) << report.error().ToString();
-      EXPECT_EQ(report->splices, (Ways{{"unfolded", 6}, {"united", 3}}));
-      files.push_back(Bytes(report->outputs[0].name));
-    }
-  }
-  EXPECT_EQ(files[0], files[1]);
-  EXPECT_EQ(files[0], files[2]);
-  EXPECT_EQ(files[0], files[3]);
+  ExpectOneOutput([](const GroupReport& report) {
+    EXPECT_EQ(report.splices, (Ways{{"unfolded", 6}, {"united", 3}}));
+  });
 }
 
 TEST_F(SpliceTest, WithoutALookAtTheValuesThereIsNoDigest) {
@@ -820,21 +828,8 @@ TEST_F(SpliceTest, R232_ThreadsDoNotChangeJoinedPages) {
                  Texts("c", 60, true, 70)});
     Put("t" + std::to_string(i) + ".parquet", WriteParquet(*table, 1 << 20, Properties()));
   }
-  std::vector<std::string> files;
-  for (const int threads : {1, 3}) {
-    for (const int64_t memory : {int64_t{1} << 30, int64_t{1} << 21}) {
-      Request();
-      request_.threads = threads;
-      request_.memory_bytes = memory;
-      const auto report = runner_->Run(request_, cancel_);
-      ASSERT_TRUE(report) << report.error().ToString();
-      EXPECT_EQ(report->tiers, (Ways{{"splice", 90}}));
-      files.push_back(Bytes(report->outputs[0].name));
-    }
-  }
-  EXPECT_EQ(files[0], files[1]);
-  EXPECT_EQ(files[0], files[2]);
-  EXPECT_EQ(files[0], files[3]);
+  ExpectOneOutput(
+      [](const GroupReport& report) { EXPECT_EQ(report.tiers, (Ways{{"splice", 90}})); });
 }
 
 // ------------------------------------------------------------------------------- hostile pages
@@ -845,10 +840,6 @@ std::shared_ptr<parquet::schema::GroupNode> OneLong() {
       GroupNode::Make("schema", parquet::Repetition::REQUIRED,
                       {parquet::schema::PrimitiveNode::Make("c", parquet::Repetition::REQUIRED,
                                                             parquet::Type::INT64)}));
-}
-
-std::span<const uint8_t> BytesOf(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
 // A file of one required column of longs: a dictionary of `entries` and one page of `indices`,

@@ -21,41 +21,22 @@
 
 #include "rewrite/page_codec.h"
 #include "rewrite/page_header.h"
-#include "storage/store.h"
+#include "storage/forwarding_store.h"
 
 namespace lithify::rewrite {
 
-class TamperingStore final : public storage::Store {
+class TamperingStore final : public storage::ForwardingStore {
  public:
   // Gets the bytes of an object that is about to be published.
   using Tamper = std::function<void(const std::string& key, std::string& bytes)>;
 
   // `store` outlives this; this outlives its writers.
   TamperingStore(storage::Store& store, Tamper tamper)
-      : store_(store), tamper_(std::move(tamper)) {}
+      : ForwardingStore(store), tamper_(std::move(tamper)) {}
 
-  Result<storage::ObjectInfo> Stat(const std::string& key) override { return store_.Stat(key); }
-  Result<storage::Blob> Get(const std::string& key, int64_t max_bytes) override {
-    return store_.Get(key, max_bytes);
-  }
-  Result<std::unique_ptr<storage::Reader>> Open(const std::string& key) override {
-    return store_.Open(key);
-  }
-  Result<std::vector<storage::ObjectInfo>> List(const std::string& prefix) override {
-    return store_.List(prefix);
-  }
-  Status PutNew(const std::string& key, std::string_view bytes) override {
-    return store_.PutNew(key, bytes);
-  }
-  Status PutIf(const std::string& key, std::string_view bytes,
-               const std::string& version) override {
-    return store_.PutIf(key, bytes, version);
-  }
   Result<std::unique_ptr<storage::Writer>> Create(const std::string& key) override {
     return std::unique_ptr<storage::Writer>(std::make_unique<HeldWriter>(*this, key));
   }
-  Status Remove(const std::string& key) override { return store_.Remove(key); }
-  std::string Describe() const override { return store_.Describe(); }
 
  private:
   class HeldWriter final : public storage::Writer {
@@ -78,7 +59,6 @@ class TamperingStore final : public storage::Store {
     std::string bytes_;
   };
 
-  storage::Store& store_;
   const Tamper tamper_;
 };
 

@@ -1,0 +1,48 @@
+// A store that hands every call on to another one. Stores that change one verb begin with it.
+#ifndef LITHIFY_STORAGE_FORWARDING_STORE_H_
+#define LITHIFY_STORAGE_FORWARDING_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "storage/store.h"
+
+namespace lithify::storage {
+
+// As thread-safe as the other one.
+class ForwardingStore : public Store {
+ public:
+  // `store` outlives this.
+  explicit ForwardingStore(Store& store) : store_(store) {}
+
+  Result<ObjectInfo> Stat(const std::string& key) override { return store_.Stat(key); }
+  Result<Blob> Get(const std::string& key, int64_t max_bytes) override {
+    return store_.Get(key, max_bytes);
+  }
+  Result<std::unique_ptr<Reader>> Open(const std::string& key) override { return store_.Open(key); }
+  Result<std::vector<ObjectInfo>> List(const std::string& prefix) override {
+    return store_.List(prefix);
+  }
+  Status PutNew(const std::string& key, std::string_view bytes) override {
+    return store_.PutNew(key, bytes);
+  }
+  Status PutIf(const std::string& key, std::string_view bytes,
+               const std::string& version) override {
+    return store_.PutIf(key, bytes, version);
+  }
+  Result<std::unique_ptr<Writer>> Create(const std::string& key) override {
+    return store_.Create(key);
+  }
+  Status Remove(const std::string& key) override { return store_.Remove(key); }
+  std::string Describe() const override { return store_.Describe(); }
+
+ protected:
+  Store& store_;
+};
+
+}  // namespace lithify::storage
+
+#endif  // LITHIFY_STORAGE_FORWARDING_STORE_H_
