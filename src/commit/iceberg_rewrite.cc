@@ -238,7 +238,7 @@ Status RewriteAttempt::FindCoveredDeletes() {
       const auto at = wanted.find(facts.key());
       if (at == wanted.end()) return {};
       covered_manifest_.emplace(facts.key(), i);
-      covered_.Add(std::move(facts), at->second->paths);
+      covered_.Add(facts, at->second->paths);
       wanted.erase(at);
       return {};
     };

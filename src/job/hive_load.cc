@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/guard.h"
@@ -85,13 +87,18 @@ Result<Time> ManifestTime(storage::Store& store, const PartitionId& id) {
 
 void FindReusedNames(LoadedPartition& loaded) {
   if (!loaded.state.manifest || loaded.trouble) return;
+  // Of thousands of files in the grace period, each is one of thousands of records.
+  std::unordered_map<std::string_view, const RetiredFile*> retired;
+  for (const RetiredFile& record : loaded.state.manifest->manifest.retired) {
+    retired.try_emplace(record.name, &record);
+  }
   for (const HiveFile& file : loaded.state.files) {
     if (file.state != FileState::kAmbiguous) continue;
-    const RetiredFile* record = FindRetired(loaded.state.manifest->manifest, file.name);
-    if (record == nullptr || !plan::ReusesName(file, *record)) continue;
+    const auto record = retired.find(file.name);
+    if (record == retired.end() || !plan::ReusesName(file, *record->second)) continue;
     loaded.trouble = Error{Code::kCorrupt,
                            "a file was written under the name of a retired one (retired at " +
-                               FormatTime(record->at) + ", modified at " +
+                               FormatTime(record->second->at) + ", modified at " +
                                FormatTime(file.modified) + "); names must be unique",
                            loaded.state.id.key_prefix + file.name, "rename it to have it adopted"};
     return;

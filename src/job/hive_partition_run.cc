@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/guard.h"
@@ -24,10 +27,6 @@ constexpr int kRebasesMax = 3;
 bool IsLasting(Code code) {
   return code == Code::kCorrupt || code == Code::kUnsupported || code == Code::kInvalid ||
          code == Code::kLimit || code == Code::kInternal;
-}
-
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace
@@ -265,11 +264,14 @@ rewrite::GroupRequest PartitionRun::MakeRequest() {
   rewrite::GroupRequest request;
   request.job_id = job_id_;
   request.partition = id_.key_prefix;
+  std::unordered_map<std::string_view, const HiveFile*> files;
+  for (const HiveFile& file : loaded_.state.files) files.try_emplace(file.name, &file);
   for (const std::string& name : outcome_.plan.inputs) {
-    const auto file = std::ranges::find(loaded_.state.files, name, &HiveFile::name);
-    LITHIFY_CHECK(file != loaded_.state.files.end(), "the plan names a file that is not there");
-    request.inputs.push_back({id_.key_prefix + name, file->size});
-    inputs_as_planned_.push_back({id_.key_prefix + name, file->size, file->modified});
+    const auto found = files.find(name);
+    LITHIFY_CHECK(found != files.end(), "the plan names a file that is not there");
+    const HiveFile& file = *found->second;
+    request.inputs.push_back({id_.key_prefix + name, file.size});
+    inputs_as_planned_.push_back({id_.key_prefix + name, file.size, file.modified});
   }
   request.rows = MakeRowRule(LayoutOf(settings_, id_), id_);
   request.shape = settings_.shape;
@@ -376,8 +378,9 @@ Status PartitionRun::Bootstrap() {
     // Broken on purpose: by now the outputs are visible, as in the order that the origin states.
     live = loaded_.Names(FileState::kLive);
   }
+  const std::unordered_set<std::string_view> here(live.begin(), live.end());
   for (const std::string& name : outcome_.plan.inputs) {
-    if (Contains(live, name)) continue;
+    if (here.contains(name)) continue;
     return Fail(Code::kNotFound, "it vanished before the first generation was published",
                 id_.key_prefix + name, "nothing was changed; find out who removed it");
   }

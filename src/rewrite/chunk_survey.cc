@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "rewrite/masked_statistics.h"
+
 namespace lithify::rewrite {
 namespace {
 
@@ -55,11 +57,15 @@ Status ChunkSurvey::Look(PageSource& pages, InputChunk& chunk, Dictionary& dicti
     LITHIFY_TRY_ASSIGN(const bool more, pages.Next(&page));
     if (!more) break;
     if (!page.header.is_data()) {
+      LITHIFY_TRY(pages.Load(&page));
       LITHIFY_TRY(KeepDictionary(page, dictionary));
       continue;
     }
     // Some readers take an empty page for the end of the chunk: none is written.
     if (page.header.num_values == 0) continue;
+    if (page.header.uses_dictionary() || LooksAtLevels(page.header, chunk)) {
+      LITHIFY_TRY(pages.Load(&page));
+    }
     InputChunk::Page seen;
     LITHIFY_TRY(LookAtPage(page, chunk, dictionary, seen));
     if (chunk.pages.empty() && !seen.begins_row) return Leave("it does not begin with a row");
@@ -68,9 +74,6 @@ Status ChunkSurvey::Look(PageSource& pages, InputChunk& chunk, Dictionary& dicti
   }
   if (rows != chunk.rows || chunk.pages.empty()) {
     return Fail(Code::kCorrupt, "it has another number of rows than its row group");
-  }
-  if (options_.bloom_filter && chunk.plain.pages + chunk.rigid.pages > 0) {
-    return Leave("a filter is made of its values");
   }
   if (chunk.folded.pages == 0) dictionary.header.reset();
   return {};
@@ -100,7 +103,7 @@ Status ChunkSurvey::LookAtPage(const RawPage& page, InputChunk& chunk, Dictionar
         header.repetition_level_encoding != PageEncoding::kRle))) {
     return Leave("its levels are encoded in an old way");
   }
-  const bool unpacks = header.uses_dictionary() ||
+  const bool unpacks = header.uses_dictionary() || options_.bloom_filter ||
                        (header.type == PageType::kData && chunk.shape.repetition_max > 0);
   if (unpacks && header.uncompressed_page_size > options_.page_bytes_max / 4) {
     return Leave("a page that is unpacked is large");
@@ -108,6 +111,9 @@ Status ChunkSurvey::LookAtPage(const RawPage& page, InputChunk& chunk, Dictionar
   if (header.uses_dictionary()) return LookAtIndices(page, chunk, dictionary, seen);
   const Type::type physical = options_.output.physical;
   if (!Fits(header.encoding, physical)) return Leave("an unknown encoding");
+  if (options_.bloom_filter && !HasPlainForm(header.encoding, FormOf(*options_.column))) {
+    return Leave("a filter is made of its values");
+  }
   LITHIFY_TRY(LookAtLevels(page, chunk, seen));
   (Joins(header.encoding, physical) ? chunk.plain : chunk.rigid).Add(header);
   chunk.other_values = chunk.other_values || seen.has_values;
@@ -131,6 +137,15 @@ Status ChunkSurvey::LookAtIndices(const RawPage& page, InputChunk& chunk, Dictio
   return CountUp(header, unpacked, chunk, dictionary);
 }
 
+// Whether the header does not tell the rows of a page.
+bool ChunkSurvey::LooksAtLevels(const PageHeader& header, const InputChunk& chunk) {
+  if (header.type == PageType::kDataV2 || chunk.shape.repetition_max > 0) return true;
+  // Only a page of very few bytes can be one of nulls alone.
+  constexpr int32_t kNullsBytesMax = 1024;
+  return chunk.shape.definition_max > 0 && !header.uses_dictionary() &&
+         header.uncompressed_page_size <= kNullsBytesMax;
+}
+
 // Counts the rows of a page. Those of a flat column are its entries.
 Status ChunkSurvey::LookAtLevels(const RawPage& page, const InputChunk& chunk,
                                  InputChunk::Page& seen) {
@@ -138,11 +153,7 @@ Status ChunkSurvey::LookAtLevels(const RawPage& page, const InputChunk& chunk,
     LITHIFY_TRY_ASSIGN(const PageParts parts, TakeApart(page.header, page.body, chunk.shape));
     return CheckLevels(page.header, parts, chunk, seen);
   }
-  // Only a page of very few bytes can be one of nulls alone.
-  constexpr int32_t kNullsBytesMax = 1024;
-  const bool may_be_null = chunk.shape.definition_max > 0 && !page.header.uses_dictionary() &&
-                           page.header.uncompressed_page_size <= kNullsBytesMax;
-  if (chunk.shape.repetition_max == 0 && !may_be_null) return {};
+  if (!LooksAtLevels(page.header, chunk)) return {};
   LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
                      UnpackPage(page, chunk.shape, codec_, &unpacked_));
   return CheckLevels(page.header, unpacked.parts, chunk, seen);
@@ -204,7 +215,7 @@ Status ChunkSurvey::CountUp(const PageHeader& header, const UnpackedPage& unpack
 bool ChunkSurvey::Unfold(InputChunk& chunk, const Dictionary& dictionary) const {
   const bool own = dictionary.in_order && dictionary.used == dictionary.header->num_values;
   const int32_t bytes = dictionary.header->uncompressed_page_size;
-  if (!own || options_.bloom_filter || AreSmall(options_, {1, bytes, dictionary.values})) {
+  if (!own || AreSmall(options_, {1, bytes, dictionary.values})) {
     return false;
   }
   chunk.dictionary = InputChunk::Dictionary::kUnfolded;

@@ -57,6 +57,7 @@ class ChunkSurvey {
                     InputChunk::Page& seen);
   Status LookAtIndices(const RawPage& page, InputChunk& chunk, Dictionary& dictionary,
                        InputChunk::Page& seen);
+  static bool LooksAtLevels(const PageHeader& header, const InputChunk& chunk);
   Status LookAtLevels(const RawPage& page, const InputChunk& chunk, InputChunk::Page& seen);
   Status CheckLevels(const PageHeader& header, const PageParts& parts, const InputChunk& chunk,
                      InputChunk::Page& seen) const;

@@ -33,6 +33,7 @@ struct InputSource {
   std::unique_ptr<SchemaNode> schema;
   std::vector<LeafSource> leaves;              // One per output leaf.
   std::shared_ptr<const PositionSet> deleted;  // Rows that are left out; null: none.
+  bool small_reads_are_cheap = false;          // As of its store.
   int counting_leaf = 0;  // Output leaf whose column is read even where no row survives.
   std::shared_ptr<arrow::io::RandomAccessFile> file;
   std::unique_ptr<parquet::ParquetFileReader> reader;

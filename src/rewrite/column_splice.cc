@@ -5,12 +5,11 @@
 #include <parquet/metadata.h>
 
 #include <algorithm>
-#include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "rewrite/chunk_survey.h"
 #include "rewrite/dictionary_union.h"
+#include "rewrite/filter_values.h"
 #include "rewrite/index_pages.h"
 #include "rewrite/input_chunk.h"
 #include "rewrite/masked_pages.h"
@@ -61,7 +60,10 @@ class Splice final : public ColumnSplice {
       LITHIFY_TRY(Hold(chunk));
       LITHIFY_TRY(Mask(chunk));
       // The look for the mask has verified them.
-      const auto pages = Open(chunk, chunk.mask == nullptr);
+      const auto pages =
+          chunk.held == nullptr && chunk.in->small_reads_are_cheap && TellsByHeaders(chunk)
+              ? OpenHeaders(chunk)
+              : Open(chunk, chunk.mask == nullptr);
       ChunkSurvey::Dictionary dictionary;
       LITHIFY_TRY(survey_.Look(*pages, chunk, dictionary));
       if (dictionary.header) LITHIFY_TRY(Consider(chunk, dictionary));
@@ -75,7 +77,8 @@ class Splice final : public ColumnSplice {
   }
 
   bool moves_only() const override {
-    return rows_dropped_ + counts_.united + counts_.joined + counts_.gathered == 0;
+    return !options_.bloom_filter &&
+           rows_dropped_ + counts_.united + counts_.joined + counts_.gathered == 0;
   }
   const SpliceCounts& counts() const override { return counts_; }
   int64_t rows_dropped() const override { return rows_dropped_; }
@@ -84,8 +87,8 @@ class Splice final : public ColumnSplice {
   }
 
   Status Write(RawColumn& to) override {
-    if (union_.size() > 0) LITHIFY_TRY(WriteDictionary(to));
     to_ = &to;
+    if (union_.size() > 0) LITHIFY_TRY(WriteDictionary(to));
     PageBuilderOptions options;
     options.shape = {options_.output.definition_max, options_.output.repetition_max};
     options.value_bytes = value_bytes_;
@@ -128,6 +131,7 @@ class Splice final : public ColumnSplice {
                                    stated->dictionary_page_offset());
     chunk.range.bytes = stated->total_compressed_size();
     chunk.range.num_values = stated->num_values();
+    chunk.has_dictionary = chunk.range.start != stated->data_page_offset();
     if (chunk.range.start < 0 || chunk.range.bytes < 0 || chunk.range.bytes > in.size ||
         chunk.range.start > in.size - chunk.range.bytes) {
       return Leave("its pages are not in the file");
@@ -149,9 +153,18 @@ class Splice final : public ColumnSplice {
 
   // --------------------------------------------------------------------------------- reading
 
+  // Whether the first look most likely needs a few headers only. What is read and written page by
+  // page goes through the processor's cache, and a whole chunk does not.
+  bool TellsByHeaders(const InputChunk& chunk) const {
+    constexpr int64_t kBytesWorth = 256 * kKiB;
+    return chunk.range.bytes >= kBytesWorth && !chunk.deletes && !chunk.has_dictionary &&
+           chunk.shape.repetition_max == 0;
+  }
+
   // Keeps the bytes of the chunk, if there is room: to read them once.
   Status Hold(InputChunk& chunk) {
     const int64_t bytes = chunk.range.bytes;
+    if (chunk.in->small_reads_are_cheap && TellsByHeaders(chunk)) return {};
     if (chunk.in->file->supports_zero_copy()) {
       auto part = chunk.in->file->ReadAt(chunk.range.start, bytes);
       if (!part.ok()) return Fail(FromArrow(part.status()));
@@ -194,6 +207,16 @@ class Splice final : public ColumnSplice {
                                         options_.pool->hard());
     }
     return std::make_unique<RawPages>(chunk.held, chunk.range, options);
+  }
+
+  // Pages whose bodies are read where they are asked for, and verified when they are written.
+  std::unique_ptr<PageSource> OpenHeaders(const InputChunk& chunk) const {
+    RawPagesOptions options;
+    options.read_bytes = 4 * kKiB;
+    options.page_bytes_max = options_.page_bytes_max;
+    options.bodies_on_demand = true;
+    return std::make_unique<RawPages>(chunk.in->file, chunk.in->size, chunk.range, options,
+                                      options_.pool->hard());
   }
 
   // The pages without deleted rows.
@@ -367,24 +390,20 @@ class Splice final : public ColumnSplice {
     packed_.clear();
     LITHIFY_TRY(codec_.Compress(BytesOf(union_.plain()), &packed_));
     to.WriteDictionary(header, BytesOf(packed_));
-    if (to.bloom_filter() != nullptr) FillFilter(union_.plain(), union_.size(), *to.bloom_filter());
-    return {};
+    return Filter(BytesOf(union_.plain()), union_.size());
   }
 
-  // With all values of a dictionary, whose bytes have been checked.
-  void FillFilter(std::string_view plain, int64_t entries, parquet::BloomFilter& filter) const {
-    for (int64_t i = 0; i < entries; ++i) {
-      auto length = static_cast<size_t>(value_bytes_);
-      if (value_bytes_ == DictionaryUnion::kByteArray) {
-        uint32_t stated = 0;
-        std::memcpy(&stated, plain.data(), sizeof stated);
-        plain.remove_prefix(sizeof stated);
-        length = stated;
-      }
-      // The hash of any value is that of its plain bytes.
-      filter.InsertHash(filter.Hash(plain.substr(0, length)));
-      plain.remove_prefix(length);
-    }
+  // Values into the chunk's filter, if it has one.
+  Status Filter(std::span<const uint8_t> plain, int64_t count) {
+    if (to_->bloom_filter() == nullptr) return {};
+    return InsertPlain(FormOf(*options_.column), plain, count, *to_->bloom_filter());
+  }
+
+  Status FilterPage(PageEncoding encoding, const UnpackedPage& unpacked) {
+    if (to_->bloom_filter() == nullptr) return {};
+    LITHIFY_TRY_ASSIGN(const auto plain, ToPlain(encoding, FormOf(*options_.column),
+                                                 unpacked.values, unpacked.parts.present, &plain_));
+    return Filter(plain, unpacked.parts.present);
   }
 
   // Where the bounds of the chunk's pages come from, besides their headers.
@@ -467,11 +486,7 @@ class Splice final : public ColumnSplice {
         UnpackDictionary(page.body, page.packed, page.header.uncompressed_page_size, &plain));
     LITHIFY_TRY_ASSIGN(
         dictionary_, PlainDictionary::Make(std::move(plain), page.header.num_values, value_bytes_));
-    if (to_->bloom_filter() == nullptr) return {};
-    const auto values = dictionary_->plain();
-    FillFilter({reinterpret_cast<const char*>(values.data()), values.size()}, dictionary_->size(),
-               *to_->bloom_filter());
-    return {};
+    return Filter(dictionary_->plain(), dictionary_->size());
   }
 
   bool Rebuilds(const InputChunk& chunk, const RawPage& page) const {
@@ -501,7 +516,10 @@ class Splice final : public ColumnSplice {
     piece.parts = unpacked.parts;
     piece.parts.values = unpacked.values;
     piece.statistics = bounds ? &*bounds : nullptr;
-    if (!header.uses_dictionary()) return builder_->AddPlain(piece, header.encoding);
+    if (!header.uses_dictionary()) {
+      LITHIFY_TRY(FilterPage(header.encoding, unpacked));
+      return builder_->AddPlain(piece, header.encoding);
+    }
     if (chunk.dictionary == Way::kUnited) {
       return builder_->AddIndices(piece, chunk.entries, chunk.mapping.to);
     }
@@ -517,6 +535,11 @@ class Splice final : public ColumnSplice {
     const RawColumn::Facts facts{seen.rows, seen.begins_row, bounds ? &*bounds : nullptr};
     if (!chunk.trusted) page.header.statistics.reset();
     if (!page.header.uses_dictionary()) {
+      if (to_->bloom_filter() != nullptr) {
+        LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
+                           UnpackPage(page, chunk.shape, codec_, &unpacked_));
+        LITHIFY_TRY(FilterPage(page.header.encoding, unpacked));
+      }
       return Put(chunk, page, facts);
     }
     if (chunk.dictionary != Way::kUnited) return Fail(Changed());
@@ -590,6 +613,12 @@ class Splice final : public ColumnSplice {
     facts.statistics = own ? &*own : nullptr;
     if (!chunk.trusted) header.statistics.reset();
     std::span<const uint8_t> body;
+    if (to_->bloom_filter() != nullptr && chunk.entries > 0) {
+      unpacked_.clear();
+      LITHIFY_TRY(
+          UnpackDictionary(page.body, page.packed, page.header.uncompressed_page_size, &unpacked_));
+      LITHIFY_TRY(Filter(BytesOf(unpacked_), chunk.entries));
+    }
     if (header.type == PageType::kData || chunk.entries > 0) {
       LITHIFY_TRY_ASSIGN(const PackedParts parts, Pack(page));
       body = parts.rest;
@@ -654,6 +683,7 @@ class Splice final : public ColumnSplice {
   std::optional<PlainDictionary> dictionary_;  // Of a chunk that is gathered.
   // Used again and again.
   std::string unpacked_;
+  std::string plain_;
   std::string mapped_;
   std::string packed_;
   std::string levels_in_front_;

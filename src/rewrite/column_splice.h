@@ -49,7 +49,7 @@ struct ColumnSpliceOptions {
   bool plain_only = false;  // Whether a dictionary is unwanted.
   // Whether the recode tier would make one, as far as it goes.
   bool dictionary_wanted = true;
-  // Whether every value has to be known, for a filter: then only dictionaries will do (P19).
+  // Whether every value has to be known, for a filter (P19).
   bool bloom_filter = false;
   // Pages of a chunk that are smaller on average, in both ways, are joined, or where their encoding
   // forbids it left to the recode tier.

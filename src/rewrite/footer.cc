@@ -98,10 +98,11 @@ Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAcces
 }
 
 parquet::ReaderProperties MakeReaderProperties(const parquet::FileMetaData& footer,
-                                               arrow::MemoryPool* pool) {
+                                               int64_t file_size, arrow::MemoryPool* pool) {
   constexpr int64_t kWholeChunkBytesMax = 4 * 1024 * 1024;
   parquet::ReaderProperties properties(pool);
   properties.set_page_checksum_verification(true);
+  if (file_size <= kWholeChunkBytesMax) return properties;
   for (int g = 0; g < footer.num_row_groups(); ++g) {
     const auto group = footer.RowGroup(g);
     for (int c = 0; c < group->num_columns(); ++c) {
@@ -129,18 +130,19 @@ Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64
     }
     for (int c = 0; c < group->num_columns(); ++c) {
       const auto chunk = group->ColumnChunk(c);
-      const std::string path = chunk->path_in_schema()->ToDotString();
-      if (chunk->crypto_metadata() != nullptr) return "column " + path + " is encrypted";
-      if (!chunk->file_path().empty()) return "column " + path + " lies in another file";
+      // Made for an error only: there may be very many chunks.
+      const auto path = [&] { return chunk->path_in_schema()->ToDotString(); };
+      if (chunk->crypto_metadata() != nullptr) return "column " + path() + " is encrypted";
+      if (!chunk->file_path().empty()) return "column " + path() + " lies in another file";
       if (!chunk->can_decompress()) {
-        return "column " + path + " has codec " +
+        return "column " + path() + " has codec " +
                arrow::util::Codec::GetCodecAsString(chunk->compression()) +
                ", which is not supported here";
       }
       // Writers leave offsets unset in row groups without rows; those are never read.
       if (group->num_rows() == 0) continue;
       if (chunk->num_values() < group->num_rows()) {
-        return Fail(Damaged("column " + path + " claims fewer values than rows"));
+        return Fail(Damaged("column " + path() + " claims fewer values than rows"));
       }
       const int64_t start =
           chunk->has_dictionary_page() && chunk->dictionary_page_offset() > 0
@@ -148,7 +150,7 @@ Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64
               : chunk->data_page_offset();
       if (start < 4 || chunk->total_compressed_size() < 0 ||
           start > file_size - chunk->total_compressed_size()) {
-        return Fail(Damaged("column " + path + " claims bytes outside of the file"));
+        return Fail(Damaged("column " + path() + " claims bytes outside of the file"));
       }
     }
   }

@@ -31,7 +31,7 @@ Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAcces
 // Reader properties for our scans: page checksums verified where a file has them, large chunks
 // streamed through a buffer instead of read whole.
 parquet::ReaderProperties MakeReaderProperties(const parquet::FileMetaData& footer,
-                                               arrow::MemoryPool* pool);
+                                               int64_t file_size, arrow::MemoryPool* pool);
 
 // Empty if every column chunk can be decoded here; else the reason. Also checks that chunk offsets
 // and sizes lie within the file (then the result is an error, kCorrupt).

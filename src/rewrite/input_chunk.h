@@ -34,6 +34,7 @@ struct InputChunk {
   int64_t rows = 0;       // That survive, once that is known.
   int64_t first_row = 0;  // Of its row group, in the file.
   ChunkRange range;
+  bool has_dictionary = false;                        // As the footer says; the pages decide.
   LevelShape shape;                                   // Its own.
   bool widened = false;                               // Required here, optional in the output.
   bool trusted = false;                               // What its pages' headers say of values.

@@ -65,6 +65,7 @@ Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>&
     auto source = std::make_unique<InputSource>();
     source->key = input.key;
     source->size = input.size;
+    source->small_reads_are_cheap = cache.store().small_reads_are_cheap();
     auto opened = GuardParquet(input.key, [&]() -> Status {
       LITHIFY_TRY_ASSIGN(auto file, files.Open(input));
       LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*file, input.size));
@@ -74,7 +75,7 @@ Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>&
       LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
       source->file = file;
       source->reader = parquet::ParquetFileReader::Open(
-          file, MakeReaderProperties(*source->footer, pool.hard()), source->footer);
+          file, MakeReaderProperties(*source->footer, input.size, pool.hard()), source->footer);
       return {};
     });
     if (!opened) return Fail(std::move(opened.error()));

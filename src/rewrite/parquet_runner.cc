@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -56,6 +59,31 @@ std::vector<bool> Sample(const std::vector<const RowGroupDigest*>& groups) {
   return sample;
 }
 
+// Of files that were inspected: a sweep asks twice, before the plan and before the first manifest,
+// and the next sweep asks again. Only where the store tells when an object was last put or altered,
+// so that one that was replaced is another one. Thread-safe.
+class KnownFacts {
+ public:
+  std::optional<FileFacts> Find(const storage::ObjectInfo& info) {
+    std::lock_guard lock(mutex_);
+    const auto found = facts_.find(info.key);
+    if (found == facts_.end() || found->second.first != info) return std::nullopt;
+    return found->second.second;
+  }
+
+  void Add(const storage::ObjectInfo& info, const FileFacts& facts) {
+    constexpr size_t kFactsMax = 1 << 16;
+    if (info.changed == Time{}) return;
+    std::lock_guard lock(mutex_);
+    if (facts_.size() >= kFactsMax) facts_.clear();
+    facts_.insert_or_assign(info.key, std::pair(info, facts));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::pair<storage::ObjectInfo, FileFacts>> facts_;
+};
+
 class ParquetRunner final : public GroupRunner {
  public:
   ParquetRunner(storage::Store& store, int64_t memory_bytes)
@@ -63,6 +91,7 @@ class ParquetRunner final : public GroupRunner {
 
   Result<FileFacts> Inspect(const std::string& key) override {
     LITHIFY_TRY_ASSIGN(const auto info, store_.Stat(key));
+    if (auto known = known_.Find(info)) return std::move(*known);
     ReaderCache cache(store_, 1);
     auto file = MakeArrowFile(cache, key, info.size, nullptr);
     auto facts = GuardParquet(key, [&]() -> Result<FileFacts> {
@@ -74,6 +103,7 @@ class ParquetRunner final : public GroupRunner {
       unsupported.unsupported = facts.error().message;
       return unsupported;
     }
+    if (facts) known_.Add(info, *facts);
     return facts;
   }
 
@@ -254,6 +284,7 @@ class ParquetRunner final : public GroupRunner {
 
   storage::Store& store_;
   const int64_t memory_bytes_;
+  KnownFacts known_;
 };
 
 }  // namespace

@@ -63,6 +63,7 @@ class RawColumn {
   parquet::BloomFilter* bloom_filter() const { return to_.bloom_filter; }
   int64_t rows() const { return rows_; }
   int64_t data_pages() const { return data_pages_; }
+  int64_t uncompressed_bytes() const { return uncompressed_bytes_; }  // Headers included.
   // Of all that was written: another content gives another number.
   uint64_t fingerprint() const { return fingerprint_; }
 

@@ -73,32 +73,54 @@ Result<bool> RawPages::Next(RawPage* page) {
 Result<bool> RawPages::Advance(RawPage* page) {
   // Where writers made no data page, they state its offset as 0.
   if (range_.num_values == 0) return false;
+  at_ += std::exchange(past_, 0);
   while (at_ < range_.start + range_.bytes || values_ < range_.num_values) {
     LITHIFY_TRY_ASSIGN(const size_t header_size, ReadHeader(&page->header));
     const auto header_bytes = static_cast<int64_t>(header_size);
     LITHIFY_TRY(CheckSizes(page->header, header_bytes));
-    LITHIFY_TRY_ASSIGN(const auto held, Ensure(header_bytes + page->header.compressed_page_size));
     page->offset = at_;
+    page->header_size = header_size;
     page->ordinal = data_pages_;
     page->packed = true;
-    page->whole = held.first(header_size + static_cast<size_t>(page->header.compressed_page_size));
-    page->header_bytes = page->whole.first(header_size);
-    page->body = page->whole.subspan(header_size);
-    if (options_.verify_crc && page->header.crc && Crc32(page->body) != *page->header.crc) {
-      return Corrupt("the checksum of the page at " + std::to_string(at_) + " is wrong");
-    }
+    page->loaded = false;
+    if (!options_.bodies_on_demand) LITHIFY_TRY(Fill(page));
     LITHIFY_TRY(Count(page->header));
-    at_ += static_cast<int64_t>(page->whole.size());
+    past_ = header_bytes + page->header.compressed_page_size;
     if (page->header.is_data() || page->header.type == PageType::kDictionary) return true;
+    at_ += std::exchange(past_, 0);
   }
   return false;
+}
+
+Status RawPages::Load(RawPage* page) {
+  if (page->loaded) return {};
+  if (Status filled = Fill(page); !filled) {
+    last_ = Fail(filled.error());
+    return filled;
+  }
+  return {};
+}
+
+// The page at at_, whose header has been read.
+Status RawPages::Fill(RawPage* page) {
+  const size_t header_size = page->header_size;
+  const auto bytes = header_size + static_cast<size_t>(page->header.compressed_page_size);
+  LITHIFY_TRY_ASSIGN(const auto held, Ensure(static_cast<int64_t>(bytes)));
+  page->whole = held.first(bytes);
+  page->header_bytes = page->whole.first(header_size);
+  page->body = page->whole.subspan(header_size);
+  page->loaded = true;
+  if (options_.verify_crc && page->header.crc && Crc32(page->body) != *page->header.crc) {
+    return Corrupt("the checksum of the page at " + std::to_string(at_) + " is wrong");
+  }
+  return {};
 }
 
 // At least `bytes` from at_ on, or all that there are up to the end.
 Result<std::span<const uint8_t>> RawPages::Ensure(int64_t bytes) {
   bytes = std::min(bytes, end_ - at_);
   if (bytes_ != nullptr) return std::span(bytes_->data() + at_, static_cast<size_t>(end_ - at_));
-  int64_t kept = held_from_ + held_ - at_;
+  int64_t kept = std::max<int64_t>(0, held_from_ + held_ - at_);
   if (kept < bytes) {
     const int64_t want =
         std::min(std::max(bytes, std::max<int64_t>(options_.read_bytes, 1)), end_ - at_);

@@ -37,19 +37,24 @@ struct RawPagesOptions {
   int64_t read_bytes = kMiB;  // One read asks for so many, more where one page needs it.
   // A page that is larger, compressed or not, is kLimit; no memory is taken for it.
   int64_t page_bytes_max = kGiB;
+  // Next() reads headers only, and Load() a body: for a look at chunks whose bytes lie at hand.
+  bool bodies_on_demand = false;
 };
 
 // Spans are valid until the next call of Next().
 struct RawPage {
   PageHeader header;
-  int64_t offset = 0;   // Of the header, in the file.
-  int64_t ordinal = 0;  // Of a data page: how many came before it in the file.
+  int64_t offset = 0;      // Of the header, in the file.
+  size_t header_size = 0;  // Bytes.
+  int64_t ordinal = 0;     // Of a data page: how many came before it in the file.
   std::span<const uint8_t> header_bytes;
   std::span<const uint8_t> body;   // As stored: header.compressed_page_size bytes.
   std::span<const uint8_t> whole;  // Header and body, to be copied as they are.
   // False: the page was made anew. `body` is what it unpacks to, levels of version 2 in front, and
   // is for the caller to pack; there is nothing else to copy.
   bool packed = true;
+  // False: body and whole are not there yet, see PageSource::Load().
+  bool loaded = true;
 };
 
 // Where pages come from, one after the other. One thread at a time.
@@ -58,6 +63,8 @@ class PageSource {
   virtual ~PageSource() = default;
   // As RawPages::Next().
   virtual Result<bool> Next(RawPage* page) = 0;
+  // The body of the page that Next() gave last, if it is not there.
+  virtual Status Load(RawPage* /*page*/) { return {}; }
 };
 
 // One thread at a time.
@@ -80,11 +87,13 @@ class RawPages final : public PageSource {
   // either. Errors name offsets; the caller adds file and column. After an error or false it says
   // the same again.
   Result<bool> Next(RawPage* page) override;
+  Status Load(RawPage* page) override;
 
   int64_t values_seen() const { return values_; }
 
  private:
   Result<bool> Advance(RawPage* page);
+  Status Fill(RawPage* page);
   Result<std::span<const uint8_t>> Ensure(int64_t bytes);
   Result<size_t> ReadHeader(PageHeader* header);
   Status CheckSizes(const PageHeader& header, int64_t header_bytes) const;
@@ -95,8 +104,9 @@ class RawPages final : public PageSource {
   const RawPagesOptions options_;
   arrow::MemoryPool* const pool_ = nullptr;
   const std::shared_ptr<arrow::Buffer> bytes_;  // Null: read from the file.
-  int64_t end_ = 0;  // Where reading stops: the end of the range with its padding.
-  int64_t at_ = 0;   // Of the next page, in the file.
+  int64_t end_ = 0;   // Where reading stops: the end of the range with its padding.
+  int64_t at_ = 0;    // Of the next page, in the file.
+  int64_t past_ = 0;  // Bytes of the page at at_ that was given out without its body.
   int64_t values_ = 0;
   bool dictionary_ = false;
   int64_t data_pages_ = 0;

@@ -42,6 +42,29 @@ struct Page {
   std::string body;
 };
 
+// Headers are all that is read, and the body of every other page: the same pages.
+void ExpectOnDemand(const std::string& bytes, const ChunkRange& range, RawPagesOptions options,
+                    const std::vector<Page>& expected) {
+  options.bodies_on_demand = true;
+  options.read_bytes = 64;
+  RawPages pages(MakeFile(bytes), static_cast<int64_t>(bytes.size()), range, options,
+                 arrow::default_memory_pool());
+  RawPage page;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto more = pages.Next(&page);
+    ASSERT_TRUE(more && *more) << i;
+    EXPECT_FALSE(page.loaded);
+    EXPECT_EQ(page.header.num_values, expected[i].header.num_values);
+    EXPECT_EQ(page.header.compressed_page_size, expected[i].header.compressed_page_size);
+    if (i % 2 == 1) continue;
+    ASSERT_TRUE(pages.Load(&page));
+    ASSERT_TRUE(pages.Load(&page)) << "it is there already";
+    EXPECT_EQ(Text(page.whole), expected[i].whole);
+    EXPECT_EQ(Text(page.body), expected[i].body);
+  }
+  EXPECT_FALSE(pages.Next(&page).value());
+}
+
 // Or the error that ended the walk.
 Result<std::vector<Page>> Walk(const std::string& bytes, const ChunkRange& range,
                                const RawPagesOptions& options = {}) {
@@ -59,6 +82,7 @@ Result<std::vector<Page>> Walk(const std::string& bytes, const ChunkRange& range
     if (!*more) {
       EXPECT_FALSE(pages.Next(&page).value());
       EXPECT_EQ(pages.values_seen(), range.num_values);
+      ExpectOnDemand(bytes, range, options, out);
       return out;
     }
     EXPECT_EQ(Text(page.header_bytes) + Text(page.body), Text(page.whole));

@@ -34,6 +34,7 @@ struct SplicedChunk {
   GroupPlace start;  // Where its rows come from, and how many.
   int64_t rows = 0;
   uint64_t fingerprint = 0;  // Of its bytes.
+  int64_t bytes = 0;         // Uncompressed.
 };
 
 // The columns of one row group on their way.
@@ -44,12 +45,14 @@ struct RowGroupWork {
         splices(columns),
         decoded(columns, true),
         fingerprints(columns),
+        bytes(columns),
         digests(columns) {}
   const RowGroupPlan& plan;
   RowGroupRows shared;
   std::vector<std::unique_ptr<ColumnSplice>> splices;  // Null: recoded.
   std::vector<char> decoded;                           // Whether its values are read.
   std::vector<uint64_t> fingerprints;
+  std::vector<int64_t> bytes;  // Of those spliced, uncompressed.
   std::vector<Digest128> digests;
 };
 
@@ -360,7 +363,8 @@ class Recoder {
       complete = false;
       if (!work.decoded[leaf]) {
         output.spliced().push_back(SplicedChunk{output.row_groups(), leaf, work.plan.places.front(),
-                                                work.plan.rows, work.fingerprints[leaf]});
+                                                work.plan.rows, work.fingerprints[leaf],
+                                                work.bytes[leaf]});
       }
     }
     if (complete) digest.row = work.shared.RowDigest();
@@ -442,6 +446,7 @@ class Recoder {
         GuardParquet("column " + group_.leaves[leaf].path, [&] { return splice.Write(raw); });
     if (!written) return Fail(std::move(written.error()).In(splice.current_input()));
     work.fingerprints[leaf] = raw.fingerprint();
+    work.bytes[leaf] = raw.uncompressed_bytes();
     if (work.decoded[leaf]) return CopyColumn(work, leaf, nullptr);
     auto passed = GuardParquet("column " + group_.leaves[leaf].path, [&] {
       return columns_[leaf]->PassOver(work.plan.rows, splice.rows_dropped());
@@ -451,16 +456,23 @@ class Recoder {
   }
 
   // Reads, of the inputs, the values of some column chunks that were spliced, to be compared with
-  // the output's: about one in sixteen, at least one per output. Which ones follows from what was
-  // written, so that a fault cannot keep to the others.
+  // the output's: about one in sixteen, of large ones fewer, at least one per output. Which ones
+  // follows from what was written, so that a fault cannot keep to the others.
   Status SampleSpliced(Output& output) {
     constexpr uint64_t kOneIn = 16;
+    constexpr int64_t kLargeBytes = 16 * kMiB;  // Twice the bytes, half the chance.
     const std::vector<SplicedChunk>& chunks = output.spliced();
     if (chunks.empty()) return {};
-    const size_t always = HashMix(chunks.front().fingerprint) % chunks.size();
+    const auto weight = [](const SplicedChunk& chunk) {
+      return 1 + static_cast<uint64_t>(chunk.bytes / kLargeBytes);
+    };
+    const SplicedChunk& always = *std::ranges::min_element(chunks, {}, [&](const auto& chunk) {
+      return (HashMix(chunk.fingerprint) >> 32) * weight(chunk);
+    });
     std::vector<const SplicedChunk*> chosen;
-    for (size_t i = 0; i < chunks.size(); ++i) {
-      if (i == always || HashMix(chunks[i].fingerprint) % kOneIn == 0) chosen.push_back(&chunks[i]);
+    for (const SplicedChunk& chunk : chunks) {
+      const bool picked = HashMix(chunk.fingerprint) % (kOneIn * weight(chunk)) == 0;
+      if (picked || &chunk == &always) chosen.push_back(&chunk);
     }
     std::vector<ChunkDigest> digests(chosen.size());
     const auto read = [&](size_t i) -> Status {

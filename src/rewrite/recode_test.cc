@@ -8,10 +8,17 @@
 #include <parquet/file_writer.h>
 #include <parquet/statistics.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <random>
+#include <thread>
 
 #include "rewrite/event_file.h"
 #include "rewrite/parquet_fixture.h"
+#include "storage/forwarding_store.h"
+#include "storage/local_store.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -263,6 +270,50 @@ TEST_F(RecodeTest, P20_EveryTruncationIsCorruptAndLeavesNothing) {
     EXPECT_FALSE(facts.error().hint.empty());
     ExpectError(Code::kCorrupt, "t" + std::to_string(n) + ".parquet");
   }
+}
+
+// Counts what is opened.
+class CountingStore final : public storage::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+  Result<std::unique_ptr<storage::Reader>> Open(const std::string& key) override {
+    ++opened;
+    return store_.Open(key);
+  }
+  int opened = 0;
+};
+
+TEST(InspectTest, FactsAreKeptUntilTheFileIsReplaced) {
+  std::string root = testing::TempDir() + "inspect_XXXXXX";
+  ASSERT_NE(mkdtemp(root.data()), nullptr);
+  const auto write = [&](const char* rows) {
+    const std::string bytes =
+        WriteParquet(*MakeTable(schema({field("a", arrow::int32())}), {rows}));
+    std::ofstream(root + "/a.parquet", std::ios::binary) << bytes;
+    return bytes.size();
+  };
+  const size_t size = write("[1, 2, 3]");
+  auto store = storage::OpenLocalStore(root);
+  ASSERT_TRUE(store);
+  CountingStore counting(**store);
+  const auto runner = MakeParquetRunner(counting);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(runner->Inspect("a.parquet")->rows, 3);
+  EXPECT_EQ(counting.opened, 1);
+  // In place, with as many bytes and the time that it had: it is another file all the same.
+  const auto before = std::filesystem::last_write_time(root + "/a.parquet");
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_EQ(write("[4, 5, 6]"), size);
+  std::filesystem::last_write_time(root + "/a.parquet", before);
+  EXPECT_EQ(runner->Inspect("a.parquet")->rows, 3);
+  EXPECT_EQ(counting.opened, 2);
+  write("[1, 2, 3, 4]");
+  EXPECT_EQ(runner->Inspect("a.parquet")->rows, 4);
+  EXPECT_EQ(counting.opened, 3);
+  // What could not be read is looked at again.
+  std::ofstream(root + "/a.parquet", std::ios::binary) << std::string(100, 'x');
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(runner->Inspect("a.parquet"));
+  EXPECT_EQ(counting.opened, 5);
+  std::filesystem::remove_all(root);
 }
 
 // A file with page checksums: no flipped bit may reach an output unseen.

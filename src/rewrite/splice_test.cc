@@ -458,9 +458,9 @@ TEST_F(SpliceTest, WhatItDoesNotTakeIsRecoded) {
   };
   PutColumn(Longs(0), Plain([](auto& b) { b.compression(arrow::Compression::SNAPPY); }));
   expect_recoded("another codec");
-  PutColumn(Longs(0), Plain());
+  PutColumn(Longs(0), Plain([](auto& b) { b.encoding(Encoding::DELTA_BINARY_PACKED); }));
   request_.shape.bloom_columns = {"c"};
-  expect_recoded("P19: a filter is built from values");
+  expect_recoded("P19: a filter is built from values, which these pages do not show");
   for (int i = 0; i < 2; ++i) {
     PutColumn(Longs(0, 1, 0, 100),
               Plain([](auto& b) { b.encoding(Encoding::DELTA_BINARY_PACKED); }));
@@ -785,24 +785,98 @@ TEST_F(SpliceTest, ADictionaryThatIsNotWantedIsGathered) {
   EXPECT_EQ(pages[0].header.encoding, PageEncoding::kPlain);
 }
 
-TEST_F(SpliceTest, P19_AFilterHasTheValuesThatWereGathered) {
-  PutColumn(Texts("a", kRows, true), Properties([](auto& builder) {
-              builder.enable_bloom_filter("c", parquet::BloomFilterOptions{});
-            }));
-  ExpectWays({{"gathered", 1}});
-  const auto reader = Open(output_);
-  const auto filter = reader->GetBloomFilterReader().RowGroup(0)->GetColumnBloomFilter(0);
-  ASSERT_NE(filter, nullptr);
-  const auto has = [&](const std::string& value) {
-    return filter->FindHash(filter->Hash(std::string_view(value)));
+// The filter of the output's one chunk.
+std::unique_ptr<parquet::BloomFilter> FilterOf(const std::string& bytes) {
+  return Open(bytes)->GetBloomFilterReader().RowGroup(0)->GetColumnBloomFilter(0);
+}
+
+void Filtered(WriterProperties::Builder& builder) {
+  builder.enable_bloom_filter("c", parquet::BloomFilterOptions{});
+}
+
+TEST_F(SpliceTest, P19_AFilterHasTheTextsOfEachWay) {
+  const auto expect = [this](int values, const Ways& ways) {
+    SCOPED_TRACE(ways.begin()->first);
+    ExpectWays(ways);
+    const auto filter = FilterOf(output_);
+    ASSERT_NE(filter, nullptr);
+    const auto has = [&](const std::string& value) {
+      return filter->FindHash(filter->Hash(std::string_view(value)));
+    };
+    for (int i = 0; i < values; ++i) {
+      if (i % 7 == 3) continue;  // Null.
+      EXPECT_TRUE(has("a" + std::to_string(i)));
+    }
+    int wrong = 0;
+    for (int i = 0; i < 1000; ++i) wrong += has("b" + std::to_string(i)) ? 1 : 0;
+    EXPECT_LT(wrong, 50);
+    request_ = GroupRequest{};
+    expected_.clear();
   };
-  for (int i = 0; i < kRows; ++i) {
-    if (i % 7 == 3) continue;
-    EXPECT_TRUE(has("a" + std::to_string(i)));
+  PutColumn(Texts("a", kRows, true), Properties(Filtered));
+  expect(kRows, {{"unfolded", 1}});
+  PutColumn(Texts("a", kRows, true), Plain(Filtered));
+  expect(kRows, {{"copied", 1}});
+  PutColumn(Texts("a", kRows, true), Plain([](auto& builder) {
+              builder.data_page_version(parquet::ParquetDataPageVersion::V2);
+              Filtered(builder);
+            }));
+  expect(kRows, {{"copied", 1}});
+  PutColumn(Texts("a", 100, true, 100), Plain(Filtered));
+  PutColumn(Texts("a", 100, true, 100), Plain(Filtered));
+  expect(100, {{"joined", 2}});
+  PutColumn(Texts("a", 10, true), Properties(Filtered));
+  request_.shape.plain_columns = {"c"};
+  expect(10, {{"gathered", 1}});
+}
+
+TEST_F(SpliceTest, P19_AFilterHasTheNumbersOfEachEncoding) {
+  for (const auto encoding : {Encoding::PLAIN, Encoding::BYTE_STREAM_SPLIT}) {
+    PutColumn(Longs(-3, 7), Plain([&](auto& builder) {
+                builder.encoding(encoding);
+                Filtered(builder);
+              }));
+    ExpectWays({{"copied", 1}});
+    const auto filter = FilterOf(output_);
+    ASSERT_NE(filter, nullptr);
+    for (int64_t i = 0; i < kRows; ++i) {
+      ASSERT_TRUE(filter->FindHash(filter->Hash(-3 + 7 * i))) << i;
+    }
+    int wrong = 0;
+    for (int64_t i = 0; i < 1000; ++i) wrong += filter->FindHash(filter->Hash(-4 - i)) ? 1 : 0;
+    EXPECT_LT(wrong, 50);
+    request_ = GroupRequest{};
+    expected_.clear();
   }
-  int wrong = 0;
-  for (int i = 0; i < 1000; ++i) wrong += has("b" + std::to_string(i)) ? 1 : 0;
-  EXPECT_LT(wrong, 50);
+}
+
+// Of a large chunk the headers are read first, and each page when it is moved.
+TEST_F(SpliceTest, LargeChunksAreReadPageByPage) {
+  constexpr int kMany = 100'000;
+  const auto large = [](bool v2) {
+    return Plain([=](auto& builder) {
+      builder.compression(arrow::Compression::UNCOMPRESSED)->enable_page_checksum();
+      if (v2) builder.data_page_version(parquet::ParquetDataPageVersion::V2);
+    });
+  };
+  for (const bool v2 : {false, true}) {
+    request_ = GroupRequest{};
+    request_.shape.codec = "none";
+    expected_.clear();
+    PutColumn(Longs(0, 3, 0, kMany), large(v2));
+    PutColumn(Longs(7, 1, 0, kMany), large(v2));
+    ExpectWays({{"copied", 2}});
+    EXPECT_EQ(PagesOf(output_).size(), 2 * PagesOf(Bytes(request_.inputs[0].key.substr(2))).size());
+  }
+  // A bit that flipped is noticed while the page is moved, and nothing is published.
+  std::string damaged = Bytes(request_.inputs[0].key.substr(2));
+  damaged[damaged.size() / 2] ^= 1;
+  Put("damaged.parquet", damaged);
+  request_.verify = Verify::kCounts;
+  const auto report = Run();
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, Code::kCorrupt) << report.error().ToString();
+  EXPECT_NE(report.error().ToString().find("damaged.parquet"), std::string::npos);
 }
 
 TEST_F(SpliceTest, LargePagesAreMovedBetweenSmallOnesInOrder) {

@@ -42,6 +42,7 @@ class FaultyStore final : public Store {
   Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override;
   Status Remove(const std::string& key) override;
+  bool small_reads_are_cheap() const override { return store_.small_reads_are_cheap(); }
   std::string Describe() const override { return store_.Describe(); }
 
   bool crashed() const { return crashed_.load(); }

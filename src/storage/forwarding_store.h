@@ -37,6 +37,7 @@ class ForwardingStore : public Store {
     return store_.Create(key);
   }
   Status Remove(const std::string& key) override { return store_.Remove(key); }
+  bool small_reads_are_cheap() const override { return store_.small_reads_are_cheap(); }
   std::string Describe() const override { return store_.Describe(); }
 
  protected:

@@ -245,6 +245,7 @@ class LocalStore final : public Store {
     return {};
   }
 
+  bool small_reads_are_cheap() const override { return true; }
   std::string Describe() const override { return root_; }
 
  private:

@@ -28,6 +28,7 @@ class MemoryStore final : public Store {
   Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override;
   Status Remove(const std::string& key) override;
+  bool small_reads_are_cheap() const override { return true; }
   std::string Describe() const override { return "memory:"; }
 
   // Test seams. kNotFound if the key is absent.

@@ -92,6 +92,9 @@ class Store {
   // kNotFound if it is absent already.
   virtual Status Remove(const std::string& key) = 0;
 
+  // Whether a read of few bytes costs little more than these bytes: on disks of this machine and in
+  // memory. False: it is a round trip, and had better bring much.
+  virtual bool small_reads_are_cheap() const { return false; }
   // For messages: "/data/lake" or "memory:".
   virtual std::string Describe() const = 0;
 };
