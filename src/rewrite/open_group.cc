@@ -31,12 +31,12 @@ Status CheckClaims(const InputFile& input, const InputSource& source) {
   return {};
 }
 
-// Small files are read once and kept, up to a quarter of the pool: column after column, opening
+// Small files are read once and kept, up to an eighth of the pool: column after column, opening
 // them again and again would cost more than their bytes.
 class SmallFiles {
  public:
   SmallFiles(ReaderCache& cache, BoundedPool& pool, const CancelFlag* cancel)
-      : cache_(cache), pool_(pool), cancel_(cancel), left_(pool.bytes_max() / 4) {}
+      : cache_(cache), pool_(pool), cancel_(cancel), left_(pool.bytes_max() / 8) {}
 
   Result<std::shared_ptr<arrow::io::RandomAccessFile>> Open(const InputFile& input) {
     constexpr int64_t kSmallBytes = 512 * kKiB;
