@@ -14,7 +14,6 @@ namespace {
 using Problems = std::vector<std::string>;
 
 constexpr int64_t kRowGroupBytes = 128 * kMiB;
-constexpr int64_t kRowGroupRows = 1'048'576;
 constexpr int64_t kPageBytes = kMiB;
 
 // The same field of another section first ("compaction.jobs" is "limits.jobs"), then the nearest
@@ -58,7 +57,7 @@ void ApplyPreset(const std::vector<const std::vector<Assignment>*>& sources, Hiv
     }
   }
   config.shape.row_group_bytes = kRowGroupBytes;
-  config.shape.row_group_rows = kRowGroupRows;
+  config.shape.row_group_rows = rewrite::kRowGroupRows;
   config.shape.page_bytes = kPageBytes;
   if (config.preset != "ourios") return;
   config.series = table::OuriosLayout();

@@ -68,7 +68,7 @@ TEST(Config, EmptyFileGivesTheDefaultsOfTheOuriosPreset) {
   EXPECT_EQ(c.shape.codec, "zstd");
   EXPECT_EQ(c.shape.codec_level, 3);
   EXPECT_EQ(c.shape.row_group_bytes, 128 * kMiB);
-  EXPECT_EQ(c.shape.row_group_rows, 1'048'576);
+  EXPECT_EQ(c.shape.row_group_rows, 327'680);
   EXPECT_EQ(c.shape.page_bytes, kMiB);
   EXPECT_EQ(c.shape.file_size_bytes_max, 2 * kGiB);
   EXPECT_EQ(c.shape.growth_max, 1.25);

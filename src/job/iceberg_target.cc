@@ -14,7 +14,6 @@ namespace lithify::job {
 namespace {
 
 // Whichever of bytes and rows comes first closes a row group (P16).
-constexpr int64_t kRowGroupRowsMax = 1'048'576;
 constexpr int kInferredColumnsMax = 100;  // write.metadata.metrics.max-inferred-column-defaults.
 
 std::optional<int64_t> Number(const iceberg::TableMetadata& table, const std::string& key) {
@@ -147,7 +146,7 @@ rewrite::OutputShape MakeShape(const iceberg::TableMetadata& table,
   // The plan fills outputs up to the maximum; a rewrite that grows a little must not leave a tail.
   shape.file_size_bytes_max = options.max_file_size_bytes / 8 * 9;
   shape.row_group_bytes = Number(table, "write.parquet.row-group-size-bytes").value_or(128 * kMiB);
-  shape.row_group_rows = kRowGroupRowsMax;
+  shape.row_group_rows = rewrite::kRowGroupRows;
   shape.page_bytes = Number(table, "write.parquet.page-size-bytes").value_or(kMiB);
   // Codec and schema are the table's, so an output may rightly be larger than its inputs.
   shape.growth_max = 0;
