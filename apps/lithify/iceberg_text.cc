@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "text_table.h"
+#include "tier_text.h"
 
 namespace lithify::cli {
 namespace {
@@ -51,7 +52,8 @@ std::string TwoDecimals(double value) {
 
 Json PlanJson(const job::RewriteResult& result) {
   Json groups = Json::array();
-  for (const plan::FileGroup& group : result.plan.groups) {
+  for (size_t g = 0; g < result.plan.groups.size(); ++g) {
+    const plan::FileGroup& group = result.plan.groups[g];
     Json files = Json::array();
     for (const int32_t index : group.data_files) {
       files.push_back(result.live.data_files[static_cast<size_t>(index)].path);
@@ -63,7 +65,8 @@ Json PlanJson(const job::RewriteResult& result) {
                       {"records", group.records},
                       {"live_records", group.live_records},
                       {"outputs", group.outputs},
-                      {"reason", group.reason}});
+                      {"reason", group.reason},
+                      {"tier_plan", TierPlanJson(result.tier_plans.at(g))}});
   }
   Json partitions = Json::array();
   for (const plan::PartitionVerdict& verdict : result.plan.partitions) {
@@ -77,36 +80,60 @@ Json PlanJson(const job::RewriteResult& result) {
   return {{"groups", std::move(groups)}, {"partitions", std::move(partitions)}};
 }
 
+// Of some groups of a plan, together.
+struct Planned {
+  int64_t files = 0;
+  int64_t bytes = 0;
+  int64_t outputs = 0;
+  int64_t row_groups = 0;
+  TierCounts tiers;
+  TierCounts recoded;
+  void Add(const plan::FileGroup& group, const std::optional<rewrite::TierPlan>& explained) {
+    files += static_cast<int64_t>(group.data_files.size());
+    bytes += group.bytes;
+    outputs += group.outputs;
+    if (!explained) return;
+    row_groups += explained->row_groups;
+    AddCounts(tiers, explained->tiers);
+    AddCounts(recoded, explained->recoded);
+  }
+};
+
 std::string DryRunText(const job::RewriteResult& result, bool colour) {
   TextTable table({{"partition"},
                    {"verdict"},
                    {"files", Align::kRight},
                    {"size", Align::kRight},
                    {"outputs", Align::kRight},
+                   {"row groups", Align::kRight},
+                   {"tiers, in column chunks"},
                    {"reason"}});
-  std::map<int32_t, int> outputs;
-  for (const plan::FileGroup& group : result.plan.groups) {
-    if (!group.moves) outputs[group.partition] += group.outputs;
-  }
-  int64_t bytes = 0;
-  int64_t files = 0;
-  for (const plan::FileGroup& group : result.plan.groups) {
-    bytes += group.bytes;
-    files += static_cast<int64_t>(group.data_files.size());
+  std::map<int32_t, Planned> by_partition;
+  Planned all;
+  for (size_t g = 0; g < result.plan.groups.size(); ++g) {
+    const plan::FileGroup& group = result.plan.groups[g];
+    if (!group.moves) by_partition[group.partition].Add(group, result.tier_plans.at(g));
+    all.Add(group, result.tier_plans.at(g));
   }
   for (const plan::PartitionVerdict& verdict : result.plan.partitions) {
     const bool candidate = verdict.state == plan::PartitionState::kCandidate;
-    const auto found = outputs.find(verdict.partition);
+    const Planned planned = by_partition[verdict.partition];
     table.AddRow({{Printable(result.partition_names.at(static_cast<size_t>(verdict.partition)))},
                   {std::string(StateName(verdict.state)), candidate ? Tone::kGood : Tone::kDim},
                   {FormatCount(verdict.files)},
                   {FormatBytes(verdict.bytes)},
-                  {found == outputs.end() ? "" : FormatCount(found->second)},
+                  {planned.outputs == 0 ? "" : FormatCount(planned.outputs)},
+                  {planned.row_groups == 0 ? "" : FormatCount(planned.row_groups)},
+                  {TierText(planned.tiers, planned.recoded, true)},
                   {Printable(verdict.reason)}});
   }
-  return table.Render(colour) + "\nwould rewrite " + FormatCount(files) + " files, " +
-         FormatBytes(bytes) + ", in " +
-         FormatCount(static_cast<int64_t>(result.plan.groups.size())) + " groups\n";
+  std::string out = table.Render(colour) + "\nwould rewrite " + FormatCount(all.files) +
+                    " files, " + FormatBytes(all.bytes) + ", in " +
+                    FormatCount(static_cast<int64_t>(result.plan.groups.size())) + " groups\n";
+  if (!all.tiers.empty()) {
+    out += "column chunks by tier: " + TierText(all.tiers, all.recoded, true) + "\n";
+  }
+  return out;
 }
 
 }  // namespace
@@ -132,6 +159,7 @@ Json RewriteJson(const job::RewriteResult& result) {
               {"attempts", result.attempts},
               {"tiers", result.tiers},
               {"splices", result.splices},
+              {"recoded", result.recoded},
               {"notes", result.notes}};
   if (result.status == job::RewriteStatus::kPlanned) out["plan"] = PlanJson(result);
   return out;
@@ -157,6 +185,9 @@ std::string RewriteText(const job::RewriteResult& result, bool colour) {
     }
     for (const int64_t id : result.snapshot_ids) out += "\nsnapshot " + std::to_string(id);
     out += "\n";
+    if (!result.tiers.empty()) {
+      out += "column chunks by tier: " + TierText(result.tiers, result.recoded, false) + "\n";
+    }
     if (!whole) out += "  " + Printable(result.reason) + "\n";
   }
   for (const std::string& note : result.notes) out += "  note: " + Printable(note) + "\n";

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "text_table.h"
+#include "tier_text.h"
 
 namespace lithify::cli {
 namespace {
@@ -40,17 +41,6 @@ std::string Count(int64_t n, std::string_view one, std::string_view many) {
   return FormatCount(n) + " " + std::string(n == 1 ? one : many);
 }
 
-std::string Tiers(const job::PartitionOutcome& outcome) {
-  if (outcome.outcome != Outcome::kPlanned) return {};
-  std::string out;
-  for (const auto& [name, chunks] : outcome.tiers) {
-    if (!out.empty()) out += ", ";
-    out += name + (chunks > 0 ? " " + FormatCount(chunks) : "");
-  }
-  // Pages are moved where their files allow it, values decoded where not: the rewrite finds out.
-  return out.empty() ? "auto" : out;
-}
-
 struct Totals {
   int64_t partitions = 0;
   int64_t files_in = 0;
@@ -58,6 +48,8 @@ struct Totals {
   int64_t bytes_in = 0;
   int64_t bytes_out = 0;
   int64_t rows = 0;
+  TierCounts tiers;  // As planned, of partitions that are.
+  TierCounts recoded;
 };
 
 Totals TotalsOf(const job::SweepReport& report, Outcome outcome) {
@@ -72,6 +64,9 @@ Totals TotalsOf(const job::SweepReport& report, Outcome outcome) {
     totals.bytes_in += partition.plan.bytes_in;
     totals.bytes_out += partition.bytes_out;
     totals.rows += partition.rows;
+    AddCounts(totals.tiers, partition.tier_plan ? partition.tier_plan->tiers : partition.tiers);
+    AddCounts(totals.recoded,
+              partition.tier_plan ? partition.tier_plan->recoded : partition.recoded);
   }
   return totals;
 }
@@ -104,6 +99,21 @@ std::string SkippedPathsText(const job::SweepReport& report) {
   return out;
 }
 
+// Of partitions that would be rewritten.
+std::string PlannedNotes(const job::SweepReport& report) {
+  constexpr int kNotesShown = 20;
+  std::string out;
+  int notes = 0;
+  for (const job::PartitionOutcome& partition : report.partitions) {
+    if (partition.outcome != Outcome::kPlanned) continue;
+    for (const std::string& note : partition.notes) {
+      if (++notes > kNotesShown) return out + "… (--json has all notes)\n";
+      out += "note: " + Printable(partition.id.key_prefix) + ": " + Printable(note) + "\n";
+    }
+  }
+  return out;
+}
+
 Json PartitionJson(const job::PartitionOutcome& partition, const CostModel& model) {
   Json out = ToJson(partition.id);
   out["outcome"] = job::OutcomeName(partition.outcome);
@@ -119,6 +129,7 @@ Json PartitionJson(const job::PartitionOutcome& partition, const CostModel& mode
   if (partition.outcome == Outcome::kPlanned) {
     out["estimated_seconds"] =
         std::chrono::duration<double>(EstimateTime(WorkOf(partition.plan), model)).count();
+    out["tier_plan"] = TierPlanJson(partition.tier_plan);
   }
   out["outputs"] = partition.outputs;
   out["adopted"] = partition.adopted;
@@ -126,6 +137,7 @@ Json PartitionJson(const job::PartitionOutcome& partition, const CostModel& mode
   out["bytes_out"] = partition.bytes_out;
   out["tiers"] = partition.tiers;
   out["splices"] = partition.splices;
+  out["recoded"] = partition.recoded;
   out["took_seconds"] = std::chrono::duration<double>(partition.took).count();
   out["notes"] = partition.notes;
   out["error"] = partition.error ? ToJson(*partition.error) : Json();
@@ -184,7 +196,8 @@ std::string DryRunText(const job::SweepReport& report, const CostModel& model, b
                    {"files", Align::kRight},
                    {"outputs", Align::kRight},
                    {"to move", Align::kRight},
-                   {"tier"},
+                   {"row groups", Align::kRight},
+                   {"tiers, in column chunks"},
                    {"estimate", Align::kRight},
                    {"reason"}});
   for (const job::PartitionOutcome& partition : report.partitions) {
@@ -196,13 +209,15 @@ std::string DryRunText(const job::SweepReport& report, const CostModel& model, b
                 Count(static_cast<int64_t>(partition.adopted.size()), "late file", "late files");
     }
     const bool failed = partition.outcome == Outcome::kFailed;
+    const auto& tiers = partition.tier_plan;
     table.AddRow({{partition.id.key_prefix},
                   {failed ? "failed" : Words(plan::VerdictName(partition.plan.verdict)),
                    ToneOf(partition.outcome)},
                   {FormatCount(partition.plan.live_files)},
                   {planned ? FormatCount(partition.plan.outputs) : ""},
                   {planned ? FormatBytes(partition.plan.bytes_in) : ""},
-                  {Tiers(partition)},
+                  {tiers ? FormatCount(tiers->row_groups) : ""},
+                  {tiers ? TierText(tiers->tiers, tiers->recoded, true) : ""},
                   {planned ? FormatDuration(EstimateTime(WorkOf(partition.plan), model)) : ""},
                   {std::move(reason)}});
   }
@@ -222,6 +237,10 @@ std::string DryRunText(const job::SweepReport& report, const CostModel& model, b
            : "") +
       ", plus " + FormatDuration(kTimePerPartition) + " per partition and " +
       FormatDuration(kTimePerFile) + " per file)\n";
+  if (!totals.tiers.empty()) {
+    out += "column chunks by tier: " + TierText(totals.tiers, totals.recoded, true) + "\n";
+  }
+  out += PlannedNotes(report);
   if (!report.gc.removed.empty()) out += GcText(report.gc, true, colour);
   return out;
 }
@@ -239,6 +258,9 @@ std::string SweepText(const job::SweepReport& report, bool colour) {
          Count(done.partitions, "partition", "partitions") + ": " + FormatCount(done.files_in) +
              " -> " + Count(done.files_out, "file", "files") + ", " + FormatBytes(done.bytes_in) +
              " -> " + FormatBytes(done.bytes_out) + ", " + Count(done.rows, "row", "rows"));
+    if (!done.tiers.empty()) {
+      line("tiers", Tone::kPlain, TierText(done.tiers, done.recoded, false));
+    }
   }
   if (const int64_t n = report.Count(Outcome::kAdopted); n > 0) {
     line("adopted", Tone::kGood, "late files in " + Count(n, "partition", "partitions"));

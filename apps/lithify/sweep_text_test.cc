@@ -73,21 +73,34 @@ TEST(DryRunText, OneRowPerPartitionWithTheNumberThatDecided) {
   planned.plan.live_files = 32;
   planned.plan.outputs = 1;
   planned.plan.bytes_in = 300 * kMiB;
+  planned.tier_plan.emplace();
+  planned.tier_plan->row_groups = 3;
+  planned.tier_plan->tiers = {{"recode", 24}, {"splice", 120}};
+  planned.tier_plan->recoded = {{"an input lacks it", 4}, {"another codec", 20}};
+  job::PartitionOutcome broken = Partition("data/c/", Outcome::kPlanned, Verdict::kCandidate);
+  broken.plan.live_files = 1;
+  broken.notes = {"a rewrite would fail: corrupt"};
   job::PartitionOutcome young = Partition("data/b/", Outcome::kSkipped, Verdict::kNotSealed);
   young.plan.reason = "sealed in 3 min";
   young.plan.live_files = 2;
-  report.partitions = {planned, young};
+  report.partitions = {planned, young, broken};
   report.skipped_paths = {{.key = "data/x/", .reason = "not canonical"}};
   EXPECT_EQ(
       DryRunText(report, {.threads = 1}, false),
-      "partition  verdict     files  outputs    to move  tier  estimate  reason\n"
-      "data/a/    candidate      32        1  300.0 MiB  auto     3.9 s  32 live files, more "
-      "than 4\n"
-      "data/b/    not sealed      2                                      sealed in 3 min\n"
+      "partition  verdict     files  outputs    to move  row groups  tiers, in column chunks       "
+      "                                      estimate  reason\n"
+      "data/a/    candidate      32        1  300.0 MiB           3  splice up to 120, recode 24: "
+      "another codec 20, an input lacks it 4     3.9 s  32 live files, more than 4\n"
+      "data/b/    not sealed      2                                                                "
+      "                                                sealed in 3 min\n"
+      "data/c/    candidate       1        0        0 B                                            "
+      "                                        100 ms\n"
       "left alone: data/x/: not canonical\n"
       "\n"
-      "would compact 1 partition of 2: 2 -> 1 file, moving 300.0 MiB in about 3.9 s (estimate, at "
-      "80.0 MiB/s for each of 1 thread, plus 100 ms per partition and 2 ms per file)\n");
+      "would compact 2 partitions of 3: 2 -> 1 file, moving 300.0 MiB in about 4.0 s (estimate, at "
+      "80.0 MiB/s for each of 1 thread, plus 100 ms per partition and 2 ms per file)\n"
+      "column chunks by tier: splice up to 120, recode 24: another codec 20, an input lacks it 4\n"
+      "note: data/c/: a rewrite would fail: corrupt\n");
 }
 
 TEST(SweepText, CountsEveryOutcome) {
@@ -112,6 +125,23 @@ TEST(SweepText, CountsEveryOutcome) {
             "reconciled 1 job of processes that died\n"
             "removed    1 dead file, 1.0 MiB\n"
             "took       3.0 s\n");
+}
+
+TEST(SweepText, TellsTiersAndWhyOfAllThatWasCommitted) {
+  job::SweepReport report;
+  job::PartitionOutcome first = Committed();
+  first.tiers = {{"recode", 4}, {"splice", 8}};
+  first.recoded = {{"another type", 4}};
+  job::PartitionOutcome second = Committed();
+  second.tiers = {{"recode", 5}};
+  second.recoded = {{"its pages are small", 5}};
+  report.partitions = {first, second};
+  EXPECT_EQ(SweepText(report, false),
+            "compacted  2 partitions: 6 -> 2 files, 600.0 MiB -> 500.0 MiB, 307,200 rows\n"
+            "tiers      splice 8, recode 9: its pages are small 5, another type 4\n"
+            "took       0 ms\n");
+  const Json json = SweepJson(report, "/lake", false, {.threads = 1});
+  EXPECT_EQ(json["partitions"][0]["recoded"]["another type"], 4);
 }
 
 TEST(SweepText, AnEmptyTree) {

@@ -90,7 +90,9 @@ struct PartitionOutcome {
   int64_t bytes_out = 0;
   Duration took = Duration::zero();
   std::map<std::string, int64_t> tiers;
-  std::map<std::string, int64_t> splices;  // Those of tier splice, by way.
+  std::map<std::string, int64_t> splices;      // Those of tier splice, by way.
+  std::map<std::string, int64_t> recoded;      // Those of tier recode, by reason.
+  std::optional<rewrite::TierPlan> tier_plan;  // Of kPlanned; else, or where notes say so, none.
   std::vector<std::string> notes;
 };
 
@@ -152,7 +154,8 @@ class HiveJob {
   HiveJob(HiveServices services, HiveSettings settings);
 
   // One pass over the tree: reconcile, collect garbage, adopt late files, compact candidates.
-  // `dry_run` changes nothing at all. An error only if the tree itself cannot be listed or the
+  // `dry_run` changes nothing at all; tiers are explained for as many partitions as docs/CLI.md
+  // says. An error only if the tree itself cannot be listed or the
   // settings are wrong.
   Result<SweepReport> Sweep(const table::PartitionFilter& filter, bool dry_run,
                             const CancelFlag& cancel,

@@ -400,9 +400,49 @@ TEST(HiveSweep, DryRunWritesNothing) {
   EXPECT_EQ(Of(report, kSealed).outcome, Outcome::kPlanned);
   EXPECT_THAT(Of(report, kSealed).adopted, ElementsAre("late.parquet"));
   EXPECT_EQ(Of(report, kSealed).plan.inputs.size(), 2U);
+  ASSERT_TRUE(Of(report, kSealed).tier_plan);
+  EXPECT_EQ(Of(report, kSealed).tier_plan->row_groups, 1);
+  EXPECT_EQ(Of(report, kSealed).tier_plan->recoded.at("it has no pages"), 2);
   EXPECT_THAT(report->gc.removed, SizeIs(6));
   EXPECT_EQ(world.store.Keys(), keys);
   EXPECT_EQ(world.Phases(), phases);
+}
+
+TEST(HiveSweep, ADryRunOpensABoundedNumberOfFilesToExplainTiers) {
+  JobWorld world;
+  for (const std::string hour : {"00", "01", "02", "03"}) {
+    for (int i = 0; i < 2500; ++i) {
+      world.Write(JobWorld::Hour(hour), "f" + std::to_string(i), {"r"});
+    }
+  }
+  world.WriteFive(JobWorld::Hour("04"));
+  const auto report = world.Job().Sweep({}, true, CancelFlag());
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->Count(Outcome::kPlanned), 5);
+  EXPECT_TRUE(Of(report, JobWorld::Hour("03")).tier_plan);
+  EXPECT_FALSE(Of(report, JobWorld::Hour("04")).tier_plan);
+  EXPECT_THAT(Of(report, JobWorld::Hour("04")).notes,
+              ElementsAre("tiers are not explained: 10,000 files were opened for others; ask for "
+                          "fewer at once"));
+}
+
+// A rewrite that fails is told of before it is tried.
+TEST(HiveSweep, ADryRunSaysWhatARewriteWouldFailWith) {
+  JobWorld world;
+  world.WriteFive(kSealed);
+  int reads = 0;
+  FaultyStore seen(world.store,
+                   [&](std::string_view op, const std::string& key, bool before) -> Status {
+                     // It is read once for the plan.
+                     if (!before || !key.ends_with("f3.parquet") || op != "Get" || ++reads < 2)
+                       return {};
+                     return Fail(Code::kCorrupt, "told so", key);
+                   });
+  const auto report = world.Job(seen).Sweep({}, true, CancelFlag());
+  EXPECT_EQ(Of(report, kSealed).outcome, Outcome::kPlanned);
+  EXPECT_FALSE(Of(report, kSealed).tier_plan);
+  EXPECT_THAT(Of(report, kSealed).notes,
+              ElementsAre("a rewrite would fail: corrupt: " + kSealed + "f3.parquet: told so"));
 }
 
 TEST(HiveSweep, OneBadPartitionDoesNotStopTheOthers) {  // R240, R308, R217

@@ -9,6 +9,7 @@
 
 #include "base/guard.h"
 #include "base/text.h"
+#include "job/explained_files.h"
 #include "job/hive_events.h"
 #include "job/hive_gc.h"
 #include "table/hive_manifest.h"
@@ -85,7 +86,7 @@ Status PartitionRun::Steps(GcReport& gc) {
   services_.progress.AddTotal(outcome_.plan.bytes_in, 0);
   if (dry_run_) {
     outcome_.outcome = Outcome::kPlanned;
-    return {};
+    return Explain();
   }
   LITHIFY_TRY(cancel_.Check());
   LITHIFY_TRY(TakeOver());
@@ -290,6 +291,23 @@ rewrite::GroupRequest PartitionRun::MakeRequest() {
   return request;
 }
 
+Status PartitionRun::Explain() {
+  const auto files = std::ssize(outcome_.plan.inputs);
+  if (share_.explained_files_left->fetch_sub(files) <= 0) {
+    outcome_.notes.push_back(WhyNotExplained());
+    return {};
+  }
+  auto plan = services_.runner.Explain(MakeRequest(), cancel_);
+  if (plan) {
+    outcome_.tier_plan = std::move(*plan);
+  } else if (plan.error().code == Code::kCancelled) {
+    return Fail(std::move(plan.error()));
+  } else {
+    outcome_.notes.push_back("a rewrite would fail: " + plan.error().ToString());
+  }
+  return {};
+}
+
 Status PartitionRun::Rewrite() {
   rewriting_ = true;
   auto report = services_.runner.Run(MakeRequest(), cancel_);
@@ -302,6 +320,7 @@ Status PartitionRun::Rewrite() {
   outcome_.notes.insert(outcome_.notes.end(), report->notes.begin(), report->notes.end());
   outcome_.tiers = report->tiers;
   outcome_.splices = report->splices;
+  outcome_.recoded = report->recoded;
   if (!guard::kBootstrap && !loaded_.state.manifest) LITHIFY_TRY(Bootstrap());
   // Not cancelled any more: the work is done, and what is left is short.
   return Commit(*report);

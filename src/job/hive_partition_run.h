@@ -2,6 +2,8 @@
 #ifndef LITHIFY_JOB_HIVE_PARTITION_RUN_H_
 #define LITHIFY_JOB_HIVE_PARTITION_RUN_H_
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +21,8 @@ namespace lithify::job {
 struct RunShare {
   int threads = 1;
   int64_t memory_bytes = 0;
+  // Of a dry run: files that may still be opened to explain tiers; never null then.
+  std::atomic<int64_t>* explained_files_left = nullptr;
 };
 
 // One thread, one use.
@@ -53,6 +57,8 @@ class PartitionRun {
   void RememberFailure(const Error& error);
   // Of all that a rewrite depends on: the inputs and the generation.
   uint64_t PlanIdentity() const;
+  // Of a dry run.
+  Status Explain();
   Status Rewrite();
   // GroupRequest::before_publish: the last moment at which nothing of ours is visible.
   Status BeforePublish();

@@ -478,6 +478,10 @@ class ThrowingRunner final : public rewrite::GroupRunner {
   Result<rewrite::FileFacts> Inspect(const std::string& key) override {
     return runner_.Inspect(key);
   }
+  Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,
+                                    const CancelFlag& cancel) override {
+    return runner_.Explain(request, cancel);
+  }
   Result<rewrite::GroupReport> Run(const rewrite::GroupRequest& request,
                                    const CancelFlag& cancel) override {
     if (request.partition == kSealed) thrower_();

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <iterator>
 #include <memory>
@@ -6,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "job/explained_files.h"
 #include "job/hive_events.h"
 #include "job/hive_gc.h"
 #include "job/hive_job.h"
@@ -102,8 +104,10 @@ Result<SweepReport> HiveJob::Sweep(
   services_.progress.AddTotal(0, static_cast<int64_t>(ids.size()));
   const int at_once = std::clamp(std::min(settings_.partitions_at_once, settings_.threads), 1,
                                  static_cast<int>(std::clamp<size_t>(ids.size(), 1, 4096)));
+  std::atomic<int64_t> explained_files_left{kExplainedFilesMax};
   const RunShare share{.threads = settings_.threads / at_once,
-                       .memory_bytes = std::max<int64_t>(1, settings_.memory_bytes / at_once)};
+                       .memory_bytes = std::max<int64_t>(1, settings_.memory_bytes / at_once),
+                       .explained_files_left = &explained_files_left};
   report.partitions.resize(ids.size());
   std::mutex mutex;  // Guards report.gc and the callback.
   ForEach(ids.size(), at_once, [&](size_t i) {

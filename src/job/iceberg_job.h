@@ -97,6 +97,9 @@ struct RewriteResult {
   std::vector<std::string> partition_names;  // Of LiveSet::partitions: "day=2026-11-29".
   std::map<std::string, int64_t> tiers;
   std::map<std::string, int64_t> splices;  // Those of tier splice, by way.
+  std::map<std::string, int64_t> recoded;  // Those of tier recode, by reason.
+  // Of a dry run, by group of the plan; none where notes say so.
+  std::vector<std::optional<rewrite::TierPlan>> tier_plans;
   std::vector<std::string> notes;
 };
 

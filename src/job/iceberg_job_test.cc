@@ -43,6 +43,14 @@ class CountingRunner final : public rewrite::GroupRunner {
   CountingRunner(storage::Store& store, State& state) : store_(store), state_(state) {}
 
   Result<rewrite::FileFacts> Inspect(const std::string&) override { return rewrite::FileFacts(); }
+  Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,
+                                    const CancelFlag&) override {
+    if (state_.fail) {
+      if (auto error = state_.fail(request)) return Fail(std::move(*error));
+    }
+    return rewrite::TierPlan{
+        .row_groups = std::ssize(request.inputs), .tiers = {}, .recoded = {}, .columns = {}};
+  }
   Result<rewrite::GroupReport> Run(const rewrite::GroupRequest& request,
                                    const CancelFlag&) override {
     ++state_.runs;
@@ -247,6 +255,43 @@ TEST_F(IcebergProcedures, R121PartialProgressThatFailsLateSaysWhatLanded) {
   EXPECT_THAT(result.snapshot_ids, ElementsAre(Head().snapshot_id));
   EXPECT_THAT(result.reason, HasSubstr("told to deny"));
   EXPECT_EQ(Outputs(), 1u);
+}
+
+// --- dry runs ----------------------------------------------------------------------------------
+
+TEST_F(IcebergProcedures, ADryRunExplainsTheTiersOfEachGroup) {
+  Fill(2);
+  runner_.fail = [](const rewrite::GroupRequest& group) -> std::optional<Error> {
+    if (!group.inputs.front().key.ends_with("a2")) return std::nullopt;
+    return Error{Code::kUnsupported, "told so", "", ""};
+  };
+  RewriteRequest request = Request();
+  request.dry_run = true;
+  const RewriteResult result = Rewrite(request).value();
+  EXPECT_EQ(result.status, RewriteStatus::kPlanned);
+  ASSERT_EQ(result.tier_plans.size(), 2u);
+  ASSERT_TRUE(result.tier_plans[0]);
+  EXPECT_EQ(result.tier_plans[0]->row_groups, 2);
+  EXPECT_FALSE(result.tier_plans[1]);
+  EXPECT_THAT(result.notes, ElementsAre("a rewrite would fail: unsupported: told so"));
+  EXPECT_EQ(runner_.runs, 0);
+  EXPECT_THAT(Events(), IsEmpty());
+}
+
+TEST_F(IcebergProcedures, ADryRunOpensABoundedNumberOfFilesToExplainTiers) {
+  Create();
+  std::vector<iceberg::DataFile> files;
+  for (int i = 0; i < 10'000; ++i) files.push_back(Data("a" + std::to_string(i), 10, 1));
+  for (int i = 0; i < 2; ++i) files.push_back(Data("b" + std::to_string(i), 10, 2));
+  Append(files);
+  RewriteRequest request = Request();
+  request.dry_run = true;
+  const RewriteResult result = Rewrite(request).value();
+  ASSERT_EQ(result.tier_plans.size(), 2u);
+  EXPECT_EQ(result.tier_plans[0]->row_groups, 10'000);
+  EXPECT_FALSE(result.tier_plans[1]);
+  EXPECT_THAT(result.notes, ElementsAre("tiers are not explained: 10,000 files were opened for "
+                                        "others; ask for fewer at once"));
 }
 
 // --- conflicts that planning again does not solve ----------------------------------------------

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/text.h"
+#include "job/explained_files.h"
 #include "job/iceberg_audit.h"
 #include "job/iceberg_files.h"
 #include "job/iceberg_guard.h"
@@ -63,6 +64,7 @@ Status CountPart(const rewrite::SplitRows& split, const PartitionPart& part,
   group.bytes_out += report.bytes_out;
   for (const auto& [tier, chunks] : report.tiers) group.tiers[tier] += chunks;
   for (const auto& [way, chunks] : report.splices) group.splices[way] += chunks;
+  for (const auto& [why, chunks] : report.recoded) group.recoded[why] += chunks;
   std::ranges::copy(report.notes, std::back_inserter(group.notes));
   return {};
 }
@@ -119,6 +121,7 @@ Result<bool> IcebergRewrite::Attempt() {
   if (request_.dry_run) {
     result_.status = RewriteStatus::kPlanned;
     result_.reason = "dry run";
+    LITHIFY_TRY(Explain());
     return true;
   }
   // Written before anything becomes visible; a log that cannot be written stops the job (R178).
@@ -210,14 +213,72 @@ bool IcebergRewrite::NothingToDo() {
   return true;
 }
 
+int IcebergRewrite::GroupsAtOnce() const {
+  return std::clamp(settings_.threads, 1, static_cast<int>(result_.plan.groups.size()));
+}
+
+int64_t IcebergRewrite::GroupMemory() const {
+  return std::max<int64_t>(1, settings_.memory_bytes / GroupsAtOnce());
+}
+
+Status IcebergRewrite::Explain() {
+  const auto& groups = result_.plan.groups;
+  int64_t files = 0;
+  std::vector<size_t> chosen;
+  bool moved = false;
+  bool left = false;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    moved = moved || groups[g].moves;
+    left = left || (!groups[g].moves && files >= kExplainedFilesMax);
+    if (groups[g].moves || left) continue;
+    files += std::ssize(groups[g].data_files);
+    chosen.push_back(g);
+  }
+  result_.tier_plans.resize(groups.size());
+  std::vector<std::optional<Error>> errors(chosen.size());
+  ForEach(chosen.size(), GroupsAtOnce(), [&](size_t i) {
+    try {
+      auto plan = ExplainGroup(groups[chosen[i]]);
+      if (plan)
+        result_.tier_plans[chosen[i]] = std::move(*plan);
+      else
+        errors[i] = InTable(groups[chosen[i]], std::move(plan.error()));
+    } catch (const std::exception& e) {
+      errors[i] = FromException(e, result_.table);
+    }
+  });
+  LITHIFY_TRY(cancel_.Check());
+  for (const auto& error : errors) {
+    if (error) result_.notes.push_back("a rewrite would fail: " + error->ToString());
+  }
+  if (left) result_.notes.push_back(WhyNotExplained());
+  if (moved) {
+    result_.notes.push_back(
+        "tiers are not explained where rows move to another partition spec: they depend on rows");
+  }
+  return {};
+}
+
+Result<rewrite::TierPlan> IcebergRewrite::ExplainGroup(const plan::FileGroup& group) {
+  LITHIFY_TRY(cancel_.Check());
+  std::shared_ptr<storage::Store> store;
+  LITHIFY_TRY_ASSIGN(auto inputs, MakeInputs(group, store));
+  const auto& key = result_.live.partitions[static_cast<size_t>(group.partition)];
+  std::vector<std::string> notes;
+  const PartOptions options{.outputs = std::max(1, group.outputs), .memory_bytes = GroupMemory()};
+  LITHIFY_TRY_ASSIGN(const auto request, MakeRequest(DataLocation(table_.metadata, key),
+                                                     std::move(inputs), options, store, notes));
+  return services_.make_runner(*store)->Explain(request, cancel_);
+}
+
 Status IcebergRewrite::RewriteGroups() {
   const auto& groups = result_.plan.groups;
   int64_t bytes = 0;
   for (const plan::FileGroup& group : groups) bytes += group.bytes;
   services_.progress.AddTotal(bytes, static_cast<int64_t>(groups.size()));
-  const int at_once = std::clamp(settings_.threads, 1, static_cast<int>(groups.size()));
+  const int at_once = GroupsAtOnce();
   const int threads = std::max(1, settings_.threads / at_once);
-  const int64_t memory = std::max<int64_t>(1, settings_.memory_bytes / at_once);
+  const int64_t memory = GroupMemory();
   work_.resize(groups.size());
   ForEach(groups.size(), at_once, [&](size_t i) {
     if (stop_.load()) return;
@@ -343,12 +404,27 @@ Result<rewrite::GroupReport> IcebergRewrite::RewritePart(const iceberg::Partitio
                                                          const PartOptions& options,
                                                          GroupWork& work) {
   const std::string location = DataLocation(table_.metadata, key);
+  std::vector<std::string> notes;
+  LITHIFY_TRY_ASSIGN(const auto request,
+                     MakeRequest(location, std::move(inputs), options, work.store, notes));
+  const auto runner = services_.make_runner(*work.store);
+  LITHIFY_TRY_ASSIGN(auto report, runner->Run(request, cancel_));
+  std::ranges::move(notes, std::back_inserter(report.notes));
+  for (const rewrite::OutputFile& output : report.outputs) {
+    work.output_keys.push_back(request.partition + output.name);
+    work.outputs.push_back(ToDataFile(key, location, output));
+  }
+  return report;
+}
+
+Result<rewrite::GroupRequest> IcebergRewrite::MakeRequest(
+    const std::string& location, std::vector<rewrite::InputFile> inputs, const PartOptions& options,
+    const std::shared_ptr<storage::Store>& store, std::vector<std::string>& notes) {
   LITHIFY_TRY_ASSIGN(const auto place, services_.locations.Resolve(location + "x"));
-  if (place.store != work.store) {
+  if (place.store != store) {
     return Fail(Code::kUnsupported, "the data location is in another store than the inputs",
                 location);
   }
-  std::vector<std::string> notes;
   rewrite::GroupRequest request;
   request.job_id = result_.job_id;
   request.partition = place.key.substr(0, place.key.size() - 1);
@@ -362,14 +438,7 @@ Result<rewrite::GroupReport> IcebergRewrite::RewritePart(const iceberg::Partitio
   request.memory_bytes = options.memory_bytes;
   request.new_name = [this] { return MakeUuidV7(services_.clock, services_.random) + ".parquet"; };
   request.on_progress = options.on_progress;
-  const auto runner = services_.make_runner(*work.store);
-  LITHIFY_TRY_ASSIGN(auto report, runner->Run(request, cancel_));
-  std::ranges::move(notes, std::back_inserter(report.notes));
-  for (const rewrite::OutputFile& output : report.outputs) {
-    work.output_keys.push_back(request.partition + output.name);
-    work.outputs.push_back(ToDataFile(key, location, output));
-  }
-  return report;
+  return request;
 }
 
 Status IcebergRewrite::Repartition(const plan::FileGroup& group,
@@ -644,6 +713,7 @@ void IcebergRewrite::Count(const std::vector<size_t>& groups,
     event.bytes_out += work.report.bytes_out;
     for (const auto& [tier, chunks] : work.report.tiers) result_.tiers[tier] += chunks;
     for (const auto& [way, chunks] : work.report.splices) result_.splices[way] += chunks;
+    for (const auto& [why, chunks] : work.report.recoded) result_.recoded[why] += chunks;
     std::ranges::copy(work.report.notes, std::back_inserter(result_.notes));
   }
   std::ranges::sort(result_.notes);

@@ -54,6 +54,11 @@ class IcebergRewrite {
   Status CheckMovedOn(const Error& conflict);
   Status Load();
   bool NothingToDo();
+  int GroupsAtOnce() const;
+  int64_t GroupMemory() const;
+  // Of a dry run: what footers tell of the tiers of each group.
+  Status Explain();
+  Result<rewrite::TierPlan> ExplainGroup(const plan::FileGroup& group);
   Status RewriteGroups();
   GroupWork RewriteGroup(const plan::FileGroup& group, int threads, int64_t memory_bytes);
   Error InTable(const plan::FileGroup& group, Error error) const;
@@ -67,6 +72,11 @@ class IcebergRewrite {
     int64_t memory_bytes = 0;
     std::function<void(int64_t)> on_progress = {};
   };
+  Result<rewrite::GroupRequest> MakeRequest(const std::string& location,
+                                            std::vector<rewrite::InputFile> inputs,
+                                            const PartOptions& options,
+                                            const std::shared_ptr<storage::Store>& store,
+                                            std::vector<std::string>& notes);
   // Writes the rows of the inputs that are not deleted to one partition; adds the outputs to
   // `work`, also where they are to be removed after an error.
   Result<rewrite::GroupReport> RewritePart(const iceberg::PartitionKey& key,

@@ -40,6 +40,44 @@ bool NeedsMending(const parquet::FileMetaData& footer) {
   return footer.writer_version().VersionLt(kJava) || footer.writer_version().VersionLt(kCpp);
 }
 
+// Whether values and levels go on as they are.
+Status CheckSource(const LeafSource& source, const OutputLeaf& output) {
+  if (source.inherited) return Leave("row lineage is added");
+  if (source.fill) return Leave("a default fills it");
+  if (source.must_be_null) return Leave("its type is null");
+  if (source.levels_only || source.input_leaf < 0) return Leave("an input lacks it");
+  if (source.conversion != Conversion::kNone) return Leave("another type");
+  // A flat column that is required in the input: all its values are there.
+  if (output.definition_max == 1 && output.repetition_max == 0 &&
+      std::ssize(source.definition_map) == 1 && source.definition_map[0] == 1) {
+    return {};
+  }
+  // Levels pass through as they are.
+  bool same = std::ssize(source.definition_map) == output.definition_max + 1;
+  for (size_t level = 0; same && level < source.definition_map.size(); ++level) {
+    same = source.definition_map[level] == static_cast<int16_t>(level);
+  }
+  return same ? Status() : Leave("other parts of it are required");
+}
+
+Status CheckColumn(const InputSource& in, const ColumnSpliceOptions& options) {
+  const LeafSource& source = in.leaves[static_cast<size_t>(options.leaf)];
+  const OutputLeaf& output = options.output;
+  LITHIFY_TRY(CheckSource(source, output));
+  if (NeedsMending(*in.footer)) return Leave("written by a version whose values readers mend");
+  const parquet::ColumnDescriptor& column = *in.footer->schema()->Column(source.input_leaf);
+  if (column.physical_type() != output.physical) return Leave("another type");
+  if (column.max_definition_level() + 1 != std::ssize(source.definition_map) ||
+      column.max_repetition_level() != output.repetition_max) {
+    return Leave("nested in another way");
+  }
+  if (output.physical == Type::FIXED_LEN_BYTE_ARRAY &&
+      (column.type_length() != output.type_length || output.type_length <= 0)) {
+    return Leave("another type");
+  }
+  return {};
+}
+
 class Splice final : public ColumnSplice {
  public:
   Splice(const ColumnSpliceOptions& options, PageCodec codec)
@@ -51,10 +89,15 @@ class Splice final : public ColumnSplice {
         survey_(options_, codec_) {}
   ~Splice() override { *options_.hold_bytes += held_bytes_; }
 
-  // An error of code kUnsupported, kCorrupt or kLimit: it is for the recode tier.
-  Status Survey(const std::vector<std::unique_ptr<InputSource>>& inputs,
-                const std::vector<GroupPlace>& places) {
+  // An error of code kUnsupported, kCorrupt or kLimit, here and from Survey(): it is for the recode
+  // tier.
+  Status LookAtFooters(const std::vector<std::unique_ptr<InputSource>>& inputs,
+                       const std::vector<GroupPlace>& places) {
     for (const GroupPlace& place : places) LITHIFY_TRY(AddChunk(*inputs[place.input], place));
+    return chunks_.empty() ? Leave("it has no rows") : Status();
+  }
+
+  Status Survey() {
     for (InputChunk& chunk : chunks_) {
       current_ = &chunk;
       LITHIFY_TRY(Hold(chunk));
@@ -125,6 +168,7 @@ class Splice final : public ColumnSplice {
     const auto group = in.footer->RowGroup(chunk.group);
     chunk.rows = chunk.rows_in_group = group->num_rows();
     if (chunk.rows == 0) return {};
+    LITHIFY_TRY(CheckColumn(in, options_));
     const auto stated = group->ColumnChunk(chunk.column);
     if (stated->compression() != options_.codec) return Leave("another codec");
     chunk.range.start = ChunkStart(stated->data_page_offset(), stated->has_dictionary_page(),
@@ -689,69 +733,45 @@ class Splice final : public ColumnSplice {
   std::string levels_in_front_;
 };
 
-bool SourceFits(const LeafSource& source, const OutputLeaf& output) {
-  if (source.input_leaf < 0 || source.levels_only || source.must_be_null || source.fill ||
-      source.inherited || source.conversion != Conversion::kNone) {
-    return false;
+// The pages' own story is for the recode tier to tell, with file and column: reasons are few.
+std::string ReasonOf(const Error& error) {
+  switch (error.code) {
+    case Code::kCorrupt: return "its pages look damaged";
+    case Code::kLimit: return "a page does not fit the memory bound";
+    default: return error.message;
   }
-  // A flat column that is required in the input: all its values are there.
-  if (output.definition_max == 1 && output.repetition_max == 0 &&
-      std::ssize(source.definition_map) == 1) {
-    return source.definition_map[0] == 1;
-  }
-  // Levels pass through as they are.
-  if (std::ssize(source.definition_map) != output.definition_max + 1) return false;
-  for (size_t level = 0; level < source.definition_map.size(); ++level) {
-    if (source.definition_map[level] != static_cast<int16_t>(level)) return false;
-  }
-  return true;
 }
 
-bool ColumnFits(const InputSource& in, const ColumnSpliceOptions& options) {
-  const LeafSource& source = in.leaves[static_cast<size_t>(options.leaf)];
-  const OutputLeaf& output = options.output;
-  if (!SourceFits(source, output) || NeedsMending(*in.footer)) return false;
-  const parquet::ColumnDescriptor& column = *in.footer->schema()->Column(source.input_leaf);
-  if (column.physical_type() != output.physical ||
-      column.max_definition_level() + 1 != std::ssize(source.definition_map) ||
-      column.max_repetition_level() != output.repetition_max) {
-    return false;
-  }
-  if (output.physical == Type::FIXED_LEN_BYTE_ARRAY &&
-      (column.type_length() != output.type_length || output.type_length <= 0)) {
-    return false;
-  }
-  return true;
+bool IsForRecode(Code code) {
+  return code == Code::kCorrupt || code == Code::kUnsupported || code == Code::kLimit;
 }
 
 }  // namespace
 
-bool MayBeSpliced(const std::vector<std::unique_ptr<InputSource>>& inputs,
-                  const std::vector<GroupPlace>& places, const ColumnSpliceOptions& options) {
-  bool any = false;
-  for (const GroupPlace& place : places) {
-    const InputSource& in = *inputs[place.input];
-    if (in.footer->RowGroup(place.group)->num_rows() == 0) continue;
-    if (!ColumnFits(in, options)) return false;
-    any = true;
-  }
-  return any;
+Result<std::string> WhyFootersForbid(const std::vector<std::unique_ptr<InputSource>>& inputs,
+                                     const std::vector<GroupPlace>& places,
+                                     const ColumnSpliceOptions& options) {
+  LITHIFY_TRY_ASSIGN(PageCodec codec, PageCodec::Make(options.codec, options.codec_level));
+  Splice splice(options, std::move(codec));
+  auto looked = GuardParquet("column " + options.output.path,
+                             [&] { return splice.LookAtFooters(inputs, places); });
+  if (looked) return std::string();
+  if (IsForRecode(looked.error().code)) return ReasonOf(looked.error());
+  return Fail(std::move(looked.error()));
 }
 
-Result<std::unique_ptr<ColumnSplice>> SurveyColumn(
-    const std::vector<std::unique_ptr<InputSource>>& inputs, const std::vector<GroupPlace>& places,
-    const ColumnSpliceOptions& options) {
+Result<SurveyedColumn> SurveyColumn(const std::vector<std::unique_ptr<InputSource>>& inputs,
+                                    const std::vector<GroupPlace>& places,
+                                    const ColumnSpliceOptions& options) {
   LITHIFY_TRY_ASSIGN(PageCodec codec, PageCodec::Make(options.codec, options.codec_level));
   auto splice = std::make_unique<Splice>(options, std::move(codec));
-  auto looked =
-      GuardParquet("column " + options.output.path, [&] { return splice->Survey(inputs, places); });
-  if (looked) return std::unique_ptr<ColumnSplice>(std::move(splice));
-  switch (looked.error().code) {
-    case Code::kCorrupt:
-    case Code::kUnsupported:
-    case Code::kLimit: return std::unique_ptr<ColumnSplice>();
-    default: return Fail(std::move(looked.error()).In(splice->current_input()));
-  }
+  auto looked = GuardParquet("column " + options.output.path, [&]() -> Status {
+    LITHIFY_TRY(splice->LookAtFooters(inputs, places));
+    return splice->Survey();
+  });
+  if (looked) return SurveyedColumn{std::move(splice), {}};
+  if (IsForRecode(looked.error().code)) return SurveyedColumn{nullptr, ReasonOf(looked.error())};
+  return Fail(std::move(looked.error()).In(splice->current_input()));
 }
 
 }  // namespace lithify::rewrite

@@ -87,18 +87,24 @@ class ColumnSplice {
   virtual std::string current_input() const = 0;
 };
 
-// Whether the inputs' footers allow it for this column and these row groups, in order; those
-// without rows are passed over. No page is read. Of a row group with deleted rows, only the pages
-// that have some are made anew (masked_pages.h).
-bool MayBeSpliced(const std::vector<std::unique_ptr<InputSource>>& inputs,
-                  const std::vector<GroupPlace>& places, const ColumnSpliceOptions& options);
+// Why the inputs' footers leave this column of these row groups to the recode tier; empty: its
+// pages decide. None of them is read. Of `options`, those that bound or shape pages play no part.
+Result<std::string> WhyFootersForbid(const std::vector<std::unique_ptr<InputSource>>& inputs,
+                                     const std::vector<GroupPlace>& places,
+                                     const ColumnSpliceOptions& options);
 
-// Looks at every page of the chunks, for which MayBeSpliced() holds, and counts their rows (R100).
-// Null: the recode tier has to do it. `inputs` and `options.column` outlive the result. Errors are
-// those of reading; what is wrong with the pages is no error here.
-Result<std::unique_ptr<ColumnSplice>> SurveyColumn(
-    const std::vector<std::unique_ptr<InputSource>>& inputs, const std::vector<GroupPlace>& places,
-    const ColumnSpliceOptions& options);
+struct SurveyedColumn {
+  std::unique_ptr<ColumnSplice> splice;  // Null: the recode tier has to do it.
+  std::string why_not;                   // Then why: a few words, of a small set.
+};
+
+// Looks at the footers and then at every page of the chunks, in order, and counts their rows
+// (R100); row groups without rows are passed over. Of one with deleted rows, only the pages that
+// have some are made anew (masked_pages.h). `inputs` and `options.column` outlive the result.
+// Errors are those of reading; what is wrong with the pages is no error here.
+Result<SurveyedColumn> SurveyColumn(const std::vector<std::unique_ptr<InputSource>>& inputs,
+                                    const std::vector<GroupPlace>& places,
+                                    const ColumnSpliceOptions& options);
 
 }  // namespace lithify::rewrite
 

@@ -164,9 +164,12 @@ struct GroupReport {
   // nothing was to be verified, or columns were moved without a look at their values.
   ContentDigest digest_in;
   bool digest_complete = true;
-  std::map<std::string, int64_t> tiers;  // Column chunks by tier: {"recode": 96, "splice": 32}.
+  // Column chunks of the inputs by tier: {"recode": 96, "splice": 32}. There is one for each of
+  // their row groups of which rows survive, and each column of the outputs.
+  std::map<std::string, int64_t> tiers;
   // Those spliced, by way: copied, united, unfolded, joined, gathered.
   std::map<std::string, int64_t> splices;
+  std::map<std::string, int64_t> recoded;  // Those of tier recode, by reason.
   std::vector<std::string> notes;  // Decisions worth telling: dropped metadata keys, widened types.
 };
 
@@ -176,6 +179,22 @@ struct VerifyReport {
   std::optional<ContentDigest> recorded;  // What the footer's mark claims.
 };
 
+// Column chunks as in GroupReport.
+struct ColumnTiers {
+  std::string path;  // Dotted, of the outputs.
+  std::map<std::string, int64_t> tiers;
+  std::map<std::string, int64_t> recoded;
+};
+
+// What footers tell of the tiers that a rewrite will choose. Those of tier splice are those that
+// may be spliced: what their pages hold can still send them to tier recode. All others are settled.
+struct TierPlan {
+  int64_t row_groups = 0;                  // To be written, in all outputs.
+  std::map<std::string, int64_t> tiers;    // Of all columns.
+  std::map<std::string, int64_t> recoded;  // Likewise.
+  std::vector<ColumnTiers> columns;        // In the outputs' order.
+};
+
 // Thread-safe: groups may run at the same time.
 class GroupRunner {
  public:
@@ -183,6 +202,11 @@ class GroupRunner {
 
   // Reads the footer only. kCorrupt for a file that is no readable Parquet (0 bytes, truncated).
   virtual Result<FileFacts> Inspect(const std::string& key) = 0;
+
+  // What Run() would do, as far as the inputs' footers tell: their pages are not read, and nothing
+  // is written. Errors are those of opening and planning, as from Run(). Of the request's functions
+  // none is called.
+  virtual Result<TierPlan> Explain(const GroupRequest& request, const CancelFlag& cancel) = 0;
 
   // Rewrites, accounts, publishes and verifies as asked. On any error no output is left visible,
   // except kCorrupt from verification after publishing and kUnknownOutcome: those name what stays.

@@ -31,12 +31,12 @@ Status CheckClaims(const InputFile& input, const InputSource& source) {
   return {};
 }
 
-// Small files are read once and kept, up to an eighth of the pool: column after column, opening
-// them again and again would cost more than their bytes.
+// Small files are read once and kept, up to a bound: column after column, opening them again and
+// again would cost more than their bytes.
 class SmallFiles {
  public:
-  SmallFiles(ReaderCache& cache, BoundedPool& pool, const CancelFlag* cancel)
-      : cache_(cache), pool_(pool), cancel_(cancel), left_(pool.bytes_max() / 8) {}
+  SmallFiles(ReaderCache& cache, int64_t bytes_max, BoundedPool& pool, const CancelFlag* cancel)
+      : cache_(cache), pool_(pool), cancel_(cancel), left_(bytes_max) {}
 
   Result<std::shared_ptr<arrow::io::RandomAccessFile>> Open(const InputFile& input) {
     constexpr int64_t kSmallBytes = 512 * kKiB;
@@ -55,12 +55,12 @@ class SmallFiles {
 };
 
 Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>& inputs,
-                               BoundedPool& pool, const CancelFlag* cancel) {
+                               Reading reading, BoundedPool& pool, const CancelFlag* cancel) {
   // Roughly what a parsed footer takes per column chunk, outside of any pool.
   constexpr int64_t kChunkBytes = 1024;
   OpenedGroup group;
   int64_t footer_bytes = 0;
-  SmallFiles files(cache, pool, cancel);
+  SmallFiles files(cache, reading == Reading::kPages ? pool.bytes_max() / 8 : 0, pool, cancel);
   for (const InputFile& input : inputs) {
     auto source = std::make_unique<InputSource>();
     source->key = input.key;
@@ -145,9 +145,9 @@ void ChooseCountingLeaves(OpenedGroup& group) {
 }  // namespace
 
 Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
-                              const TableTarget* table, BoundedPool& pool,
+                              const TableTarget* table, Reading reading, BoundedPool& pool,
                               const CancelFlag* cancel) {
-  LITHIFY_TRY_ASSIGN(OpenedGroup group, OpenInputs(cache, inputs, pool, cancel));
+  LITHIFY_TRY_ASSIGN(OpenedGroup group, OpenInputs(cache, inputs, reading, pool, cancel));
   if (table != nullptr) {
     LITHIFY_TRY(UnderTable(group, inputs, *table));
   } else {
@@ -163,7 +163,7 @@ Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& 
 
 Result<OpenedGroup> OpenFile(ReaderCache& cache, const InputFile& file, BoundedPool& pool,
                              const CancelFlag* cancel) {
-  LITHIFY_TRY_ASSIGN(OpenedGroup group, OpenInputs(cache, {file}, pool, cancel));
+  LITHIFY_TRY_ASSIGN(OpenedGroup group, OpenInputs(cache, {file}, Reading::kPages, pool, cancel));
   LITHIFY_TRY(UnderUnion(group, false));
   group.leaves = OutputLeaves(*group.output_schema);
   return group;

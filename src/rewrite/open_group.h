@@ -22,10 +22,13 @@ struct OpenedGroup {
   bool one_schema = true;
 };
 
+// What will be read of the inputs besides.
+enum class Reading { kFooters, kPages };
+
 // Parses every input's footer, checks that all can be read and are what the table says of them,
 // and unites their schemas, or brings them under that of `table` where there is one.
 Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
-                              const TableTarget* table, BoundedPool& pool,
+                              const TableTarget* table, Reading reading, BoundedPool& pool,
                               const CancelFlag* cancel);
 
 // One file under its own schema, for reading back.

@@ -13,6 +13,7 @@
 #include "rewrite/footer.h"
 #include "rewrite/recode.h"
 #include "rewrite/row_hash.h"
+#include "rewrite/tier_plan.h"
 #include "rewrite/verify.h"
 
 namespace lithify::rewrite {
@@ -107,6 +108,17 @@ class ParquetRunner final : public GroupRunner {
     return facts;
   }
 
+  Result<TierPlan> Explain(const GroupRequest& request, const CancelFlag& cancel) override {
+    LITHIFY_TRY(cancel.Check());
+    GroupRequest bounded = request;
+    BoundShape(bounded);
+    BoundedPool pool(PoolBytes(request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_));
+    ReaderCache cache(store_, kOpenFilesMax);
+    LITHIFY_TRY_ASSIGN(const auto group, OpenGroup(cache, bounded.inputs, bounded.table.get(),
+                                                   Reading::kFooters, pool, &cancel));
+    return GuardParquet(request.partition, [&] { return ExplainTiers(group, bounded, pool); });
+  }
+
   Result<GroupReport> Run(const GroupRequest& request, const CancelFlag& cancel) override {
     GroupRequest bounded = request;
     BoundShape(bounded);
@@ -172,8 +184,8 @@ class ParquetRunner final : public GroupRunner {
     BoundedPool pool(PoolBytes(request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_));
     ReaderCache cache(store_, kOpenFilesMax);
     const auto rewrite = [&]() -> Result<RecodeResult> {
-      LITHIFY_TRY_ASSIGN(auto group,
-                         OpenGroup(cache, request.inputs, request.table.get(), pool, &cancel));
+      LITHIFY_TRY_ASSIGN(auto group, OpenGroup(cache, request.inputs, request.table.get(),
+                                               Reading::kPages, pool, &cancel));
       return Recode(store_, group, request, pool, cancel);
     };
     auto recoded = rewrite();

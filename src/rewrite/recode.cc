@@ -22,6 +22,7 @@
 #include "rewrite/row_check.h"
 #include "rewrite/row_group_plan.h"
 #include "rewrite/row_hash.h"
+#include "rewrite/tier_plan.h"
 #include "rewrite/writer_properties.h"
 
 namespace lithify::rewrite {
@@ -43,6 +44,7 @@ struct RowGroupWork {
       : plan(row_group),
         shared(row_group.rows, time_columns, hashed),
         splices(columns),
+        why_recoded(columns),
         decoded(columns, true),
         fingerprints(columns),
         bytes(columns),
@@ -50,6 +52,7 @@ struct RowGroupWork {
   const RowGroupPlan& plan;
   RowGroupRows shared;
   std::vector<std::unique_ptr<ColumnSplice>> splices;  // Null: recoded.
+  std::vector<std::string> why_recoded;                // Of those.
   std::vector<char> decoded;                           // Whether its values are read.
   std::vector<uint64_t> fingerprints;
   std::vector<int64_t> bytes;  // Of those spliced, uncompressed.
@@ -228,10 +231,9 @@ class Recoder {
   }
 
   Status WriteRowGroups() {
-    const int outputs = std::max(1, request_.shape.outputs);
-    LITHIFY_TRY_ASSIGN(const auto plan,
-                       PlanRowGroups(group_, RowGroupBytes(outputs), request_.shape.row_group_rows,
-                                     outputs > 1 && request_.table != nullptr));
+    LITHIFY_TRY_ASSIGN(const auto plan, PlanRowGroups(group_, request_));
+    const int64_t cut = CutRowGroups(group_, plan) * std::ssize(columns_);
+    if (cut > 0) result_.report.recoded[WhyRecoded(request_.shape, false)] += cut;
     Roll roll;
     for (const RowGroupPlan& group : plan) roll.input_bytes += group.input_bytes;
     std::unique_ptr<Output> output;
@@ -287,22 +289,6 @@ class Recoder {
     const double after = written + static_cast<double>(next.input_bytes) * written /
                                        static_cast<double>(roll.input_done);
     return after - end > end - written;
-  }
-
-  // Files are cut between row groups, so each of several planned files needs some (H7): with four
-  // of them, none is off its share by more than an eighth (I27).
-  int64_t RowGroupBytes(int outputs) const {
-    int64_t total = 0;
-    for (const auto& in : group_.inputs) {
-      int64_t bytes = 0;
-      for (int g = 0; g < in->footer->num_row_groups(); ++g) {
-        bytes += std::max<int64_t>(0, in->footer->RowGroup(g)->total_byte_size());
-      }
-      const int64_t rows = in->footer->num_rows();
-      total += ShareOf(bytes, rows - DeletedRows(*in, 0, rows), rows);
-    }
-    const int64_t pieces = outputs > 1 && request_.table ? int64_t{4} * outputs : outputs;
-    return std::min(request_.shape.row_group_bytes, std::max<int64_t>(1, total / pieces));
   }
 
   Result<std::unique_ptr<Output>> OpenOutput() {
@@ -378,7 +364,10 @@ class Recoder {
   }
 
   void Count(const RowGroupWork& work, size_t leaf) {
-    if (work.splices[leaf] == nullptr) return;
+    if (work.splices[leaf] == nullptr) {
+      result_.report.recoded[work.why_recoded[leaf]] += std::ssize(work.plan.places);
+      return;
+    }
     const SpliceCounts& counts = work.splices[leaf]->counts();
     spliced_.copied += counts.copied;
     spliced_.united += counts.united;
@@ -417,11 +406,13 @@ class Recoder {
 
   // Looks whether the column of this row group can be made of its inputs' pages.
   Status SurveyColumn(RowGroupWork& work, const parquet::SchemaDescriptor& schema, size_t leaf) {
-    if (!request_.shape.splice || !work.plan.whole) return {};
+    work.why_recoded[leaf] = WhyRecoded(request_.shape, work.plan.whole);
+    if (!work.why_recoded[leaf].empty()) return {};
     const ColumnSpliceOptions options = SpliceOptions(leaf, schema.Column(static_cast<int>(leaf)));
-    if (!MayBeSpliced(group_.inputs, work.plan.places, options)) return {};
-    LITHIFY_TRY_ASSIGN(work.splices[leaf],
+    LITHIFY_TRY_ASSIGN(SurveyedColumn surveyed,
                        rewrite::SurveyColumn(group_.inputs, work.plan.places, options));
+    work.splices[leaf] = std::move(surveyed.splice);
+    work.why_recoded[leaf] = std::move(surveyed.why_not);
     // Rows are held against their path value by value, and against the output where all are.
     work.decoded[leaf] = work.splices[leaf] == nullptr || request_.verify == Verify::kFull ||
                          checker_->For(static_cast<int>(leaf)) != nullptr;
@@ -686,10 +677,6 @@ class Recoder {
   }
 
   void CountTiers() {
-    int64_t chunks = 0;
-    for (const auto& in : group_.inputs) {
-      chunks += int64_t{in->footer->num_row_groups()} * in->footer->num_columns();
-    }
     const std::pair<const char*, int64_t> ways[] = {{"copied", spliced_.copied},
                                                     {"united", spliced_.united},
                                                     {"unfolded", spliced_.unfolded},
@@ -701,8 +688,10 @@ class Recoder {
       if (count > 0) report.splices[way] = count;
       spliced += count;
     }
+    int64_t recoded = 0;
+    for (const auto& [why, count] : report.recoded) recoded += count;
     if (spliced > 0) report.tiers["splice"] = spliced;
-    if (chunks > spliced || spliced == 0) report.tiers["recode"] = chunks - spliced;
+    if (recoded > 0) report.tiers["recode"] = recoded;
   }
 
   // What the outputs may have besides: columns that a table's schema adds to files or widens.

@@ -110,6 +110,22 @@ class Planner {
   RowGroupPlan open_;
 };
 
+// Files are cut between row groups, so each of several planned files needs some (H7): with four
+// of them, none is off its share by more than an eighth (I27).
+int64_t RowGroupBytes(const OpenedGroup& group, const GroupRequest& request, int outputs) {
+  int64_t total = 0;
+  for (const auto& in : group.inputs) {
+    int64_t bytes = 0;
+    for (int g = 0; g < in->footer->num_row_groups(); ++g) {
+      bytes += std::max<int64_t>(0, in->footer->RowGroup(g)->total_byte_size());
+    }
+    const int64_t rows = in->footer->num_rows();
+    total += ShareOf(bytes, rows - DeletedRows(*in, 0, rows), rows);
+  }
+  const int64_t pieces = outputs > 1 && request.table ? int64_t{4} * outputs : outputs;
+  return std::min(request.shape.row_group_bytes, std::max<int64_t>(1, total / pieces));
+}
+
 }  // namespace
 
 int64_t ShareOf(int64_t bytes, int64_t rows, int64_t rows_in) {
@@ -124,9 +140,11 @@ int64_t DeletedRows(const InputSource& in, int64_t first, int64_t rows) {
   return in.deleted->CountBelow(first + rows) - in.deleted->CountBelow(first);
 }
 
-Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group, int64_t bytes_max,
-                                                int64_t rows_max, bool filled) {
-  Planner planner(bytes_max, rows_max, filled);
+Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group,
+                                                const GroupRequest& request) {
+  const int outputs = std::max(1, request.shape.outputs);
+  Planner planner(RowGroupBytes(group, request, outputs), request.shape.row_group_rows,
+                  outputs > 1 && request.table != nullptr);
   for (size_t input = 0; input < group.inputs.size(); ++input) {
     const InputSource& in = *group.inputs[input];
     int64_t first_row = 0;

@@ -28,12 +28,12 @@ int64_t ShareOf(int64_t bytes, int64_t rows, int64_t rows_in);
 
 int64_t DeletedRows(const InputSource& in, int64_t first, int64_t rows);
 
-// Row groups in rows that survive: whole input row groups together up to the bounds, larger ones
-// cut. With `filled`, input row groups are also cut to fill each up to the bounds, but for small
-// ones, whose pages had better stay whole: where several files are made, they can end only between
-// row groups, and must come out equal.
-Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group, int64_t bytes_max,
-                                                int64_t rows_max, bool filled);
+// Row groups in rows that survive: whole input row groups together up to the bounds of the
+// request's shape, larger ones cut. Where several files of a table are made, input row groups are
+// also cut to fill each up to the bounds, but for small ones, whose pages had better stay whole:
+// files can end only between row groups, and must come out equal.
+Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group,
+                                                const GroupRequest& request);
 
 }  // namespace lithify::rewrite
 

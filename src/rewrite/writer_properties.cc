@@ -21,16 +21,6 @@ struct ColumnEncoding {
   bool bloom_filter = false;
 };
 
-Result<arrow::Compression::type> CodecOf(const std::string& name) {
-  if (name == "zstd") return arrow::Compression::ZSTD;
-  if (name == "snappy") return arrow::Compression::SNAPPY;
-  if (name == "lz4_raw") return arrow::Compression::LZ4;
-  if (name == "gzip") return arrow::Compression::GZIP;
-  if (name == "none") return arrow::Compression::UNCOMPRESSED;
-  return Fail(Code::kInvalid, "unknown codec " + name, "",
-              "use zstd, snappy, lz4_raw, gzip or none");
-}
-
 bool IsDictionary(parquet::Encoding::type encoding) {
   return encoding == parquet::Encoding::PLAIN_DICTIONARY ||
          encoding == parquet::Encoding::RLE_DICTIONARY;
@@ -141,6 +131,16 @@ Result<std::vector<ColumnEncoding>> ChooseEncodings(const OpenedGroup& group,
 }
 
 }  // namespace
+
+Result<arrow::Compression::type> CodecOf(const std::string& name) {
+  if (name == "zstd") return arrow::Compression::ZSTD;
+  if (name == "snappy") return arrow::Compression::SNAPPY;
+  if (name == "lz4_raw") return arrow::Compression::LZ4;
+  if (name == "gzip") return arrow::Compression::GZIP;
+  if (name == "none") return arrow::Compression::UNCOMPRESSED;
+  return Fail(Code::kInvalid, "unknown codec " + name, "",
+              "use zstd, snappy, lz4_raw, gzip or none");
+}
 
 Result<std::shared_ptr<parquet::WriterProperties>> MakeProperties(const OpenedGroup& group,
                                                                   const OutputShape& shape,

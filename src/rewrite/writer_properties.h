@@ -3,9 +3,11 @@
 #ifndef LITHIFY_REWRITE_WRITER_PROPERTIES_H_
 #define LITHIFY_REWRITE_WRITER_PROPERTIES_H_
 
+#include <arrow/util/type_fwd.h>
 #include <parquet/properties.h>
 
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "rewrite/arrow_io.h"
@@ -13,6 +15,9 @@
 #include "rewrite/open_group.h"
 
 namespace lithify::rewrite {
+
+// By the name in OutputShape; kInvalid for an unknown one.
+Result<arrow::Compression::type> CodecOf(const std::string& name);
 
 // kInvalid for an unknown codec. Reads the first pages of some inputs.
 Result<std::shared_ptr<parquet::WriterProperties>> MakeProperties(const OpenedGroup& group,

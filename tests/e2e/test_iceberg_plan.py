@@ -80,6 +80,44 @@ def test_dry_run_changes_nothing(lake):
     assert "skipped" in text.out
 
 
+def test_dry_run_tells_what_footers_decide(lake):
+    """The tiers of each group, and why; the rewrite counts the same."""
+    lake.plain(files=3, partition_by=["region"])
+    with lake.load("t").update_schema() as update:
+        update.add_column("extra", LongType())
+    lake.append("t", *([{**row, "extra": row["id"]} for row in plain_rows(100 + number * 10, 10)]
+                       for number in range(2)))
+    report = lake.run("rewrite-data-files", "t", "--dry-run").json
+    plans = {group["partition"]: group["tier_plan"] for group in report["plan"]["groups"]}
+    for region in ("eu", "us"):
+        plan = plans[f"region={region}"]
+        assert plan["row_groups"] == 1
+        assert plan["tiers"] == {"splice": 15, "recode": 5}
+        assert plan["recoded"] == {"an input lacks it": 5}
+        assert [each["column"] for each in plan["columns"]] == ["id", "region", "note", "extra"]
+        assert plan["columns"][3]["recoded"] == {"an input lacks it": 5}
+    assert (report["tiers"], report["recoded"]) == ({}, {})
+    arguments = ("rewrite-data-files", "lake.sales.t", "--catalog-uri", lake.uri)
+    text = cli.run(*arguments, "--dry-run").out
+    assert "splice up to 15, recode 5: an input lacks it 5" in text
+    assert "column chunks by tier: splice up to 30, recode 10: an input lacks it 10\n" in text
+
+    result = lake.rewrite("t")
+    assert result["tiers"] == {"splice": 30, "recode": 10}
+    assert result["recoded"] == {"an input lacks it": 10}
+    text = cli.run(*arguments, "--rewrite-all").out
+    assert "column chunks by tier: splice 8\n" in text
+
+
+def test_dry_run_does_not_tell_tiers_of_rows_that_move(lake):
+    lake.plain()
+    lake.partition("t", ["region"])
+    report = lake.run("rewrite-data-files", "t", "--dry-run", "--output-spec-id", "1").json
+    assert [group["tier_plan"] for group in report["plan"]["groups"]] == [None]
+    assert report["notes"] == ["tiers are not explained where rows move to another partition spec: "
+                               "they depend on rows"]
+
+
 def test_min_input_files(lake):
     lake.plain(files=4)
     assert lake.skipped("t") == "below min_input_files"

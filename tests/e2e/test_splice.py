@@ -251,6 +251,45 @@ def test_another_codec_is_recoded(tree, lithify):
     assert set(tiers) == {"recode"}
 
 
+def test_a_dry_run_tells_what_footers_decide(tree, lithify):
+    """Tiers and reasons before and after: what is settled comes true, and pages decide the rest."""
+    for number, each in enumerate(TABLES):
+        part = each.slice(0, 1000).select(["tenant_id", "time_unix_nano", "id", "kind", "some"])
+        if number == 0:
+            part = part.set_column(4, "some", part.column("some").cast(pa.int64()))
+        if number == 3:
+            part = part.drop_columns(["kind"])
+        tree.write(part, use_dictionary=["tenant_id", "kind", "some"],
+                   column_encoding={"id": "DELTA_BINARY_PACKED"})
+    before = trees.tree_hash(tree.root)
+    planned = lithify("compact", "--dry-run", "--json").json["partitions"][0]
+    assert (planned["tiers"], planned["splices"], planned["recoded"]) == ({}, {}, {})
+    plan = planned["tier_plan"]
+    settled = {"an input lacks it": 4, "another type": 4}
+    assert (plan["row_groups"], plan["recoded"]) == (1, settled)
+    assert plan["tiers"] == {"splice": 12, "recode": 8}
+    assert {each["column"]: (each["tiers"], each["recoded"]) for each in plan["columns"]} == {
+        "tenant_id": ({"splice": 4}, {}), "time_unix_nano": ({"splice": 4}, {}),
+        "id": ({"splice": 4}, {}), "kind": ({"recode": 4}, {"an input lacks it": 4}),
+        "some": ({"recode": 4}, {"another type": 4})}
+    text = lithify("compact", "--dry-run").text
+    assert "splice up to 12, recode 8: an input lacks it 4, another type 4" in text
+    assert trees.tree_hash(tree.root) == before
+
+    report = lithify("compact", "--json").json["partitions"][0]
+    assert report["recoded"] == {**settled, "its pages are small": 4}
+    assert report["tiers"] == {"splice": 8, "recode": 12}
+    assert sum(report["splices"].values()) == 8
+    assert "tier_plan" not in report
+
+
+def test_a_run_prints_tiers_and_why(tree, lithify):
+    for each in TABLES:
+        tree.write(each.slice(0, 100).select(["tenant_id", "time_unix_nano"]))
+    text = lithify("compact", "--set", "output.splice=false").text
+    assert "tiers      recode 8: output.splice is off 8\n" in text
+
+
 @pytest.mark.parametrize("filters", [True, False], ids=["bloom filters", "no bloom filters"])
 def test_files_of_duckdb(tree, lithify, filters):
     """With a dictionary DuckDB writes a bloom filter: the output's has all the values (P19)."""

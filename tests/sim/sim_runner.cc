@@ -98,6 +98,26 @@ Result<rewrite::FileFacts> SimRunner::Inspect(const std::string& key) {
   return facts;
 }
 
+// A row group per output, and no pages to move.
+Result<rewrite::TierPlan> SimRunner::Explain(const rewrite::GroupRequest& request,
+                                             const CancelFlag& cancel) {
+  size_t rows = 0;
+  for (const rewrite::InputFile& input : request.inputs) {
+    LITHIFY_TRY(cancel.Check());
+    LITHIFY_TRY_ASSIGN(const SimFile file, Read(input.key));
+    rows += file.rows.size();
+  }
+  const auto chunks = std::ssize(request.inputs);
+  rewrite::ColumnTiers column{"row", {{"recode", chunks}}, {{"it has no pages", chunks}}};
+  rewrite::TierPlan plan;
+  plan.row_groups =
+      static_cast<int64_t>(std::min(static_cast<size_t>(request.shape.outputs), rows));
+  plan.tiers = column.tiers;
+  plan.recoded = column.recoded;
+  plan.columns.push_back(std::move(column));
+  return plan;
+}
+
 Result<rewrite::GroupReport> SimRunner::Run(const rewrite::GroupRequest& request,
                                             const CancelFlag& cancel) {
   rewrite::GroupReport report;

@@ -29,6 +29,8 @@ class SimRunner final : public rewrite::GroupRunner {
   explicit SimRunner(storage::Store& store) : store_(store) {}
 
   Result<rewrite::FileFacts> Inspect(const std::string& key) override;
+  Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,
+                                    const CancelFlag& cancel) override;
   Result<rewrite::GroupReport> Run(const rewrite::GroupRequest& request,
                                    const CancelFlag& cancel) override;
   Result<rewrite::VerifyReport> VerifyFile(const std::string& key, const rewrite::RowRule& rows,
