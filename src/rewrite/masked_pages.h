@@ -46,6 +46,8 @@ class PageMask {
   int64_t entries() const { return entries_; }
   int64_t nulls() const { return nulls_; }
   int64_t data_pages() const { return std::ssize(pages_); }  // Of the input.
+  // Whether pages with surviving rows use the dictionary. If none does, nobody is told of it.
+  bool uses_dictionary() const { return uses_dictionary_; }
   // Whether the dictionary stays whole though entries are not used: it is of so many values, used
   // in any order, that it will hardly be of use in the output. Nobody may write it.
   bool keeps_unused() const { return keeps_unused_; }

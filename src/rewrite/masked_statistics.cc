@@ -78,6 +78,7 @@ Status MaskedStatistics::OnKept(const RawPage& page) {
 
 Status MaskedStatistics::OnDropped(const RawPage& page) {
   const PageHeader& header = page.header;
+  dropped_indices_ = dropped_indices_ || header.uses_dictionary();
   const auto own = of_page_(page);
   // Those of nested columns were counted for the mask.
   bool count_nulls = chunk_.shape.repetition_max == 0 && chunk_.shape.definition_max > 0 &&
@@ -163,6 +164,8 @@ Result<EncodedStatistics> MaskedStatistics::Finish(const PageMask& mask, const R
     found.set_null_count(stated_.null_count - nulls_left_);
   }
   if (!kept_.ordered()) return found;
+  // Of a dictionary that no surviving row uses, nobody has told.
+  left_known_ = left_known_ && (mask.uses_dictionary() || !dropped_indices_);
   auto min = Resolve(true);
   auto max = Resolve(false);
   if ((!min || !max) && !unknown_.empty() && stated_.has_min && stated_.has_max) {

@@ -59,6 +59,7 @@ class MaskedStatistics final : public MaskWitness {
   ValueBounds kept_;
   ValueBounds left_;
   bool left_known_ = true;
+  bool dropped_indices_ = false;  // Pages that use the dictionary are among those dropped.
   int64_t nulls_left_ = 0;
   bool nulls_known_ = true;
   std::vector<int64_t>

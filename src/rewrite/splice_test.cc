@@ -587,6 +587,35 @@ TEST_F(SpliceTest, R100_DeletedRowsBeforeBetweenAndBehindSplicedRowGroups) {
   }
 }
 
+// The dictionary was given up after some pages, and all rows of these are deleted: what was in it
+// must not live on as a bound.
+TEST_F(SpliceTest, P17_ValuesOfADictionaryThatOnlyDeletedRowsUsedAreNoBounds) {
+  arrow::StringBuilder builder;
+  for (int i = 0; i < kRows; ++i) {
+    ASSERT_TRUE(builder.Append((i < 100 ? "zz" : "b") + std::to_string(i)).ok());
+  }
+  PutColumn(builder.Finish().ValueOrDie(), Properties([](auto& b) {
+              b.dictionary_pagesize_limit(2048)->data_pagesize(512)->write_batch_size(100);
+            }));
+  int64_t folded = 0;
+  for (const PageOf& page : PagesOf(Bytes("in0.parquet"))) {
+    if (page.header.is_data() && page.header.uses_dictionary()) folded += page.header.num_values;
+  }
+  ASSERT_GE(folded, 100);
+  ASSERT_LT(folded, kRows / 2);
+  auto deleted = std::make_shared<PositionSet>();
+  for (int64_t row = 0; row < folded; ++row) deleted->Add(row);
+  request_.inputs[0].deleted = deleted;
+  const auto report = Run();
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_EQ(report->tiers, (Ways{{"splice", 1}}));
+  const auto footer = Open(Bytes(report->outputs[0].name))->metadata();
+  const auto stated = footer->RowGroup(0)->ColumnChunk(0)->encoded_statistics();
+  ASSERT_TRUE(stated->has_max);
+  EXPECT_EQ(stated->max(), "b999");
+  EXPECT_EQ(Bytes(report->outputs[0].name).find("zz"), std::string::npos);
+}
+
 TEST_F(SpliceTest, R232_ThreadsDoNotChangeTheBytes) {
   const auto schema =
       arrow::schema({arrow::field("a", arrow::int64()), arrow::field("b", arrow::utf8()),
