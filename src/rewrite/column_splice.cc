@@ -86,8 +86,8 @@ class Splice final : public ColumnSplice {
         codec_(std::move(codec)),
         union_(std::max(0, value_bytes_), kUnionBounds),
         merged_(options.column),
-        survey_(options_, codec_) {}
-  ~Splice() override { *options_.hold_bytes += held_bytes_; }
+        survey_(options_, codec_),
+        bytes_(options_) {}
 
   // An error of code kUnsupported, kCorrupt or kLimit, here and from Survey(): it is for the recode
   // tier.
@@ -100,13 +100,12 @@ class Splice final : public ColumnSplice {
   Status Survey() {
     for (InputChunk& chunk : chunks_) {
       current_ = &chunk;
-      LITHIFY_TRY(Hold(chunk));
+      const bool by_headers = TellsByHeaders(chunk);
+      if (!by_headers) LITHIFY_TRY(bytes_.Hold(chunk));
       LITHIFY_TRY(Mask(chunk));
       // The look for the mask has verified them.
       const auto pages =
-          chunk.held == nullptr && chunk.in->small_reads_are_cheap && TellsByHeaders(chunk)
-              ? OpenHeaders(chunk)
-              : Open(chunk, chunk.mask == nullptr);
+          by_headers ? bytes_.OpenHeaders(chunk) : Open(chunk, chunk.mask == nullptr);
       ChunkSurvey::Dictionary dictionary;
       LITHIFY_TRY(survey_.Look(*pages, chunk, dictionary));
       if (dictionary.header) LITHIFY_TRY(Consider(chunk, dictionary));
@@ -149,7 +148,7 @@ class Splice final : public ColumnSplice {
     for (InputChunk& chunk : chunks_) {
       current_ = &chunk;
       LITHIFY_TRY(WriteChunk(chunk));
-      Release(chunk);
+      bytes_.Release(chunk);
     }
     LITHIFY_TRY(builder_->Flush());
     builder_.reset();
@@ -160,113 +159,34 @@ class Splice final : public ColumnSplice {
  private:
   // There may be very many, and Arrow's view of the footer is slow: one look at it is for all.
   Status AddChunk(const InputSource& in, const GroupPlace& place) {
-    InputChunk chunk;
-    chunk.in = &in;
-    chunk.group = place.group;
-    chunk.first_row = place.first_row;
-    chunk.column = in.leaves[static_cast<size_t>(options_.leaf)].input_leaf;
-    const auto group = in.footer->RowGroup(chunk.group);
-    chunk.rows = chunk.rows_in_group = group->num_rows();
-    if (chunk.rows == 0) return {};
+    const auto group = in.footer->RowGroup(place.group);
+    if (group->num_rows() == 0) return {};
     LITHIFY_TRY(CheckColumn(in, options_));
-    const auto stated = group->ColumnChunk(chunk.column);
+    const auto stated =
+        group->ColumnChunk(in.leaves[static_cast<size_t>(options_.leaf)].input_leaf);
     if (stated->compression() != options_.codec) return Leave("another codec");
-    chunk.range.start = ChunkStart(stated->data_page_offset(), stated->has_dictionary_page(),
-                                   stated->dictionary_page_offset());
-    chunk.range.bytes = stated->total_compressed_size();
-    chunk.range.num_values = stated->num_values();
-    chunk.has_dictionary = chunk.range.start != stated->data_page_offset();
-    if (chunk.range.start < 0 || chunk.range.bytes < 0 || chunk.range.bytes > in.size ||
-        chunk.range.start > in.size - chunk.range.bytes) {
-      return Leave("its pages are not in the file");
-    }
-    const parquet::ColumnDescriptor& column = chunk.descriptor();
-    chunk.shape = {column.max_definition_level(), column.max_repetition_level()};
+    LITHIFY_TRY_ASSIGN(InputChunk chunk, DescribeChunk(in, place, options_.leaf, *stated,
+                                                       group->num_rows(), merged_));
     chunk.widened = chunk.shape.definition_max < options_.output.definition_max;
-    chunk.trusted = merged_.Trusts(*in.footer, *stated, column);
-    chunk.stated = merged_.OfChunk(*in.footer, *stated, column);
-    chunk.nulls = merged_.NullsOf(*in.footer, *stated, column);
-    chunk.index_place = stated->GetColumnIndexLocation();
     chunk.deletes = in.deleted != nullptr && in.deleted->CountBelow(chunk.first_row + chunk.rows) !=
                                                  in.deleted->CountBelow(chunk.first_row);
     // What is left of a chunk without some of its rows shows as it is written.
-    if (!chunk.deletes) merged_.Add(*in.footer, *stated, column);
+    if (!chunk.deletes) merged_.Add(*in.footer, *stated, chunk.descriptor());
     chunks_.push_back(std::move(chunk));
     return {};
   }
 
   // --------------------------------------------------------------------------------- reading
 
-  // Whether the first look most likely needs a few headers only. What is read and written page by
-  // page goes through the processor's cache, and a whole chunk does not.
-  bool TellsByHeaders(const InputChunk& chunk) const {
-    constexpr int64_t kBytesWorth = 256 * kKiB;
-    return chunk.range.bytes >= kBytesWorth && !chunk.deletes && !chunk.has_dictionary &&
-           chunk.shape.repetition_max == 0;
-  }
-
-  // Keeps the bytes of the chunk, if there is room: to read them once.
-  Status Hold(InputChunk& chunk) {
-    const int64_t bytes = chunk.range.bytes;
-    if (chunk.in->small_reads_are_cheap && TellsByHeaders(chunk)) return {};
-    if (chunk.in->file->supports_zero_copy()) {
-      auto part = chunk.in->file->ReadAt(chunk.range.start, bytes);
-      if (!part.ok()) return Fail(FromArrow(part.status()));
-      chunk.held = std::move(*part);
-      return CheckHeld(chunk);
-    }
-    if (options_.hold_bytes->fetch_sub(bytes) < bytes) {
-      *options_.hold_bytes += bytes;
-      return {};
-    }
-    held_bytes_ += bytes;
-    chunk.held_bytes = bytes;
-    auto buffer = arrow::AllocateBuffer(bytes, options_.pool->hard());
-    if (!buffer.ok()) return Fail(FromArrow(buffer.status()));
-    auto got = chunk.in->file->ReadAt(chunk.range.start, bytes, (*buffer)->mutable_data());
-    if (!got.ok()) return Fail(FromArrow(got.status()));
-    if (*got != bytes) return Fail(Code::kCorrupt, "the file is shorter than its footer says");
-    chunk.held = std::move(*buffer);
-    return {};
-  }
-
-  static Status CheckHeld(const InputChunk& chunk) {
-    if (chunk.held->size() == chunk.range.bytes) return {};
-    return Fail(Code::kCorrupt, "the file is shorter than its footer says");
-  }
-
-  void Release(InputChunk& chunk) {
-    chunk.held.reset();
-    held_bytes_ -= chunk.held_bytes;
-    *options_.hold_bytes += chunk.held_bytes;
-    chunk.held_bytes = 0;
-  }
-
-  std::unique_ptr<PageSource> OpenWhole(const InputChunk& chunk, bool verify_crc) const {
-    RawPagesOptions options;
-    options.verify_crc = verify_crc;
-    options.page_bytes_max = options_.page_bytes_max;
-    if (chunk.held == nullptr) {
-      return std::make_unique<RawPages>(chunk.in->file, chunk.in->size, chunk.range, options,
-                                        options_.pool->hard());
-    }
-    return std::make_unique<RawPages>(chunk.held, chunk.range, options);
-  }
-
-  // Pages whose bodies are read where they are asked for, and verified when they are written.
-  std::unique_ptr<PageSource> OpenHeaders(const InputChunk& chunk) const {
-    RawPagesOptions options;
-    options.read_bytes = 4 * kKiB;
-    options.page_bytes_max = options_.page_bytes_max;
-    options.bodies_on_demand = true;
-    return std::make_unique<RawPages>(chunk.in->file, chunk.in->size, chunk.range, options,
-                                      options_.pool->hard());
+  // Whether the first look most likely needs a few headers only.
+  static bool TellsByHeaders(const InputChunk& chunk) {
+    return ChunkBytes::MayGoByHeaders(chunk) && !chunk.deletes && !chunk.has_dictionary;
   }
 
   // The pages without deleted rows.
   std::unique_ptr<PageSource> Open(const InputChunk& chunk, bool verify_crc,
                                    MaskWitness* witness = nullptr) {
-    auto pages = OpenWhole(chunk, verify_crc);
+    auto pages = bytes_.Open(chunk, verify_crc);
     if (chunk.mask == nullptr) return pages;
     return std::make_unique<MaskedPages>(*chunk.mask, std::move(pages), codec_,
                                          OrderOf(*options_.column), witness);
@@ -287,7 +207,7 @@ class Splice final : public ColumnSplice {
   Status Mask(InputChunk& chunk) {
     if (!chunk.deletes) return {};
     LITHIFY_TRY_ASSIGN(PageMask mask,
-                       PageMask::Make(ToMask(chunk), *OpenWhole(chunk, true), codec_));
+                       PageMask::Make(ToMask(chunk), *bytes_.Open(chunk, true), codec_));
     chunk.mask = std::make_unique<const PageMask>(std::move(mask));
     chunk.rows = chunk.mask->rows();
     rows_dropped_ += chunk.mask->rows_left();
@@ -450,44 +370,22 @@ class Splice final : public ColumnSplice {
     return Filter(plain, unpacked.parts.present);
   }
 
-  // Where the bounds of the chunk's pages come from, besides their headers.
-  struct Sources {
-    bool alone = false;                           // What the footer states: it has one page.
-    std::unique_ptr<parquet::ColumnIndex> index;  // May be null.
-  };
-
-  std::optional<parquet::EncodedStatistics> BoundsOf(const InputChunk& chunk, const RawPage& page,
-                                                     const Sources& sources) const {
-    if (sources.alone) return chunk.stated;
-    const bool required = chunk.shape.definition_max == 0;
-    // What is in the header of a page that was made anew we stated ourselves.
-    auto own = merged_.OfPage(page.header, chunk.trusted || !page.packed, required);
-    const auto at = static_cast<size_t>(page.ordinal);
-    const bool indexed = page.packed || !page.header.statistics;
-    if (!own && indexed && sources.index && at < sources.index->null_pages().size()) {
-      own = merged_.OfIndexed(*sources.index, at, page.header.num_values, required);
-    }
-    return own;
-  }
-
   Status WriteChunk(const InputChunk& chunk) {
-    Sources sources;
-    sources.alone = chunk.stated && chunk.pages.size() == 1 && !chunk.deletes;
-    if (!sources.alone) sources.index = ReadIndex(chunk);
-    if (chunk.mask == nullptr) return WritePages(chunk, sources, nullptr);
+    const StatedBounds bounds(chunk, merged_);
+    if (chunk.mask == nullptr) return WritePages(chunk, bounds, nullptr);
     auto stated = chunk.stated.value_or(parquet::EncodedStatistics());
     if (chunk.nulls) stated.set_null_count(*chunk.nulls);
-    const auto of_page = [&](const RawPage& page) { return BoundsOf(chunk, page, sources); };
+    const auto of_page = [&](const RawPage& page) { return bounds.Of(page); };
     MaskedStatistics left(ToMask(chunk), OrderOf(*options_.column), std::move(stated), of_page,
                           codec_);
-    LITHIFY_TRY(WritePages(chunk, sources, &left));
+    LITHIFY_TRY(WritePages(chunk, bounds, &left));
     LITHIFY_TRY_ASSIGN(auto known,
-                       left.Finish(*chunk.mask, [&] { return OpenWhole(chunk, false); }));
+                       left.Finish(*chunk.mask, [&] { return bytes_.Open(chunk, false); }));
     merged_.AddPart(std::move(known), chunk.mask->entries(), chunk.shape.definition_max == 0);
     return {};
   }
 
-  Status WritePages(const InputChunk& chunk, const Sources& sources, MaskWitness* witness) {
+  Status WritePages(const InputChunk& chunk, const StatedBounds& stated, MaskWitness* witness) {
     // What was kept has been verified.
     const auto pages = Open(chunk, chunk.held == nullptr, witness);
     dictionary_.reset();
@@ -505,7 +403,7 @@ class Splice final : public ColumnSplice {
       if (at == chunk.pages.size()) return Fail(Changed());
       const InputChunk::Page& seen = chunk.pages[at++];
       if (page.header.uses_dictionary() && chunk.dictionary == Way::kUnfolded) continue;
-      const auto bounds = BoundsOf(chunk, page, sources);
+      const auto bounds = stated.Of(page);
       if (Rebuilds(chunk, page)) {
         // The bounds of all values are bounds of each page; but values of deleted rows are not to
         // live on in them.
@@ -616,31 +514,6 @@ class Splice final : public ColumnSplice {
     to_->WriteData(header, BytesOf(levels_in_front_), rest, facts);
   }
 
-  // The input's own bounds of its data pages; null: there are none, or none to rely on.
-  std::unique_ptr<parquet::ColumnIndex> ReadIndex(const InputChunk& chunk) const {
-    constexpr int32_t kIndexBytesMax = 4 << 20;
-    const auto& place = chunk.index_place;
-    if (!chunk.trusted || !place || place->length <= 0 || place->length > kIndexBytesMax ||
-        place->offset < 0 || place->offset > chunk.in->size - place->length) {
-      return nullptr;
-    }
-    try {
-      PARQUET_ASSIGN_OR_THROW(const auto bytes,
-                              chunk.in->file->ReadAt(place->offset, place->length));
-      auto index = parquet::ColumnIndex::Make(chunk.descriptor(), bytes->data(), bytes->size(),
-                                              parquet::default_reader_properties());
-      const size_t pages = index->null_pages().size();
-      const bool fits = (chunk.mask != nullptr || pages == chunk.pages.size()) &&
-                        index->encoded_min_values().size() == pages &&
-                        index->encoded_max_values().size() == pages &&
-                        (!index->has_null_counts() || index->null_counts().size() == pages);
-      return fits ? std::move(index) : nullptr;
-    } catch (const std::exception&) {
-      // It is damaged or cannot be read: the output does without.
-      return nullptr;
-    }
-  }
-
   Status WriteUnfolded(const InputChunk& chunk, RawPage& page) {
     PageHeader header = chunk.unfolded->header;
     if (chunk.mask != nullptr) {
@@ -713,11 +586,11 @@ class Splice final : public ColumnSplice {
   bool union_closed_ = false;  // Nothing more is added.
   MergedStatistics merged_;
   ChunkSurvey survey_;
+  ChunkBytes bytes_;
   std::vector<InputChunk> chunks_;
   const InputChunk* current_ = nullptr;
   SpliceCounts counts_;
   int64_t rows_dropped_ = 0;
-  int64_t held_bytes_ = 0;
   int64_t mapped_entries_ = 0;
   int64_t mapped_values_ = 0;  // That the union stands for.
   bool plain_values_ = false;  // Values without a dictionary lie in the chunks looked at so far.
@@ -742,10 +615,6 @@ std::string ReasonOf(const Error& error) {
   }
 }
 
-bool IsForRecode(Code code) {
-  return code == Code::kCorrupt || code == Code::kUnsupported || code == Code::kLimit;
-}
-
 }  // namespace
 
 Result<std::string> WhyFootersForbid(const std::vector<std::unique_ptr<InputSource>>& inputs,
@@ -756,7 +625,7 @@ Result<std::string> WhyFootersForbid(const std::vector<std::unique_ptr<InputSour
   auto looked = GuardParquet("column " + options.output.path,
                              [&] { return splice.LookAtFooters(inputs, places); });
   if (looked) return std::string();
-  if (IsForRecode(looked.error().code)) return ReasonOf(looked.error());
+  if (IsForNextTier(looked.error().code)) return ReasonOf(looked.error());
   return Fail(std::move(looked.error()));
 }
 
@@ -770,7 +639,7 @@ Result<SurveyedColumn> SurveyColumn(const std::vector<std::unique_ptr<InputSourc
     return splice->Survey();
   });
   if (looked) return SurveyedColumn{std::move(splice), {}};
-  if (IsForRecode(looked.error().code)) return SurveyedColumn{nullptr, ReasonOf(looked.error())};
+  if (IsForNextTier(looked.error().code)) return SurveyedColumn{nullptr, ReasonOf(looked.error())};
   return Fail(std::move(looked.error()).In(splice->current_input()));
 }
 

@@ -20,6 +20,7 @@
 #include "rewrite/dictionary_union.h"
 #include "rewrite/index_pages.h"
 #include "rewrite/masked_pages.h"
+#include "rewrite/merged_statistics.h"
 #include "rewrite/page_header.h"
 #include "rewrite/raw_column.h"
 #include "rewrite/raw_pages.h"
@@ -99,11 +100,60 @@ struct InputChunk {
 // Bytes of one PLAIN value as DictionaryUnion has them; nullopt: of booleans.
 std::optional<int> PlainBytesOf(const OutputLeaf& leaf);
 
-// What the recode tier has to do, and why.
+// What the next tier has to do, the recode tier in the end, and why.
 std::unexpected<Error> Leave(std::string why);
+// Whether an error of looking at a chunk says no more than that.
+bool IsForNextTier(Code code);
 
 // Bytes of a file that changed while it was read.
 Error Changed();
+
+// What the footer says of the chunk of `place`, of which `stated` is Arrow's view: there may be
+// very many, and that view is slow. kUnsupported if its pages are not in the file.
+Result<InputChunk> DescribeChunk(const InputSource& in, const GroupPlace& place, int leaf,
+                                 const parquet::ColumnChunkMetaData& stated, int64_t rows,
+                                 const MergedStatistics& merged);
+
+// The bytes of chunks between the first look at them and the way to the output: in memory where
+// there is room, else read again. One thread at a time; the room is shared by all columns.
+class ChunkBytes {
+ public:
+  // The options outlive this.
+  explicit ChunkBytes(const ColumnSpliceOptions& options) : options_(options) {}
+  ~ChunkBytes() { *options_.hold_bytes += held_bytes_; }
+  ChunkBytes(const ChunkBytes&) = delete;
+  ChunkBytes& operator=(const ChunkBytes&) = delete;
+
+  // Keeps them, if there is room: to read them once.
+  Status Hold(InputChunk& chunk);
+  void Release(InputChunk& chunk);
+  std::unique_ptr<PageSource> Open(const InputChunk& chunk, bool verify_crc) const;
+
+  // Whether a look at the headers costs less than keeping the bytes, if it takes no more.
+  static bool MayGoByHeaders(const InputChunk& chunk);
+  // Pages whose bodies are read where they are asked for, and verified when they are written.
+  std::unique_ptr<PageSource> OpenHeaders(const InputChunk& chunk) const;
+
+ private:
+  const ColumnSpliceOptions& options_;
+  int64_t held_bytes_ = 0;
+};
+
+// What the input states of the values of a chunk's data pages: in their headers, in its column
+// index, or in the footer, of a chunk of one page.
+class StatedBounds {
+ public:
+  // Both outlive this. The chunk has been looked at.
+  StatedBounds(const InputChunk& chunk, const MergedStatistics& merged);
+  // Nullopt: nothing, or nothing to rely on.
+  std::optional<parquet::EncodedStatistics> Of(const RawPage& page) const;
+
+ private:
+  const InputChunk& chunk_;
+  const MergedStatistics& merged_;
+  const bool alone_;                             // What the footer states: it has one page.
+  std::unique_ptr<parquet::ColumnIndex> index_;  // May be null.
+};
 
 }  // namespace lithify::rewrite
 
