@@ -57,13 +57,14 @@ Status ChunkSurvey::Look(PageSource& pages, InputChunk& chunk, Dictionary& dicti
     LITHIFY_TRY_ASSIGN(const bool more, pages.Next(&page));
     if (!more) break;
     if (!page.header.is_data()) {
-      LITHIFY_TRY(pages.Load(&page));
+      if (dictionary.judged) LITHIFY_TRY(pages.Load(&page));
       LITHIFY_TRY(KeepDictionary(page, dictionary));
       continue;
     }
     // Some readers take an empty page for the end of the chunk: none is written.
     if (page.header.num_values == 0) continue;
-    if (page.header.uses_dictionary() || LooksAtLevels(page.header, chunk)) {
+    const bool judged = dictionary.judged && page.header.uses_dictionary();
+    if (judged || LooksAtLevels(page.header, chunk)) {
       LITHIFY_TRY(pages.Load(&page));
     }
     InputChunk::Page seen;
@@ -84,10 +85,14 @@ Status ChunkSurvey::KeepDictionary(const RawPage& page, Dictionary& dictionary) 
   if (encoding != PageEncoding::kPlain && encoding != PageEncoding::kPlainDictionary) {
     return Leave("its dictionary is encoded in an unknown way");
   }
+  dictionary.header = page.header;
+  if (!dictionary.judged) {
+    dictionary.in_order = false;
+    return {};
+  }
   if (page.header.uncompressed_page_size > kDictionaryBytesMax) {
     return Leave("its dictionary is large");
   }
-  dictionary.header = page.header;
   dictionary.packed = page.packed;
   dictionary.body.assign(reinterpret_cast<const char*>(page.body.data()), page.body.size());
   return {};

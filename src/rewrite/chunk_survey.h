@@ -28,6 +28,8 @@ class ChunkSurvey {
  public:
   // A dictionary, and what its pages turned out to be.
   struct Dictionary {
+    // Whether more is asked for than the header: its body, and what its pages make of it.
+    bool judged = true;
     std::optional<PageHeader> header;
     std::string body;
     bool packed = true;

@@ -60,24 +60,6 @@ Status CheckSource(const LeafSource& source, const OutputLeaf& output) {
   return same ? Status() : Leave("other parts of it are required");
 }
 
-Status CheckColumn(const InputSource& in, const ColumnSpliceOptions& options) {
-  const LeafSource& source = in.leaves[static_cast<size_t>(options.leaf)];
-  const OutputLeaf& output = options.output;
-  LITHIFY_TRY(CheckSource(source, output));
-  if (NeedsMending(*in.footer)) return Leave("written by a version whose values readers mend");
-  const parquet::ColumnDescriptor& column = *in.footer->schema()->Column(source.input_leaf);
-  if (column.physical_type() != output.physical) return Leave("another type");
-  if (column.max_definition_level() + 1 != std::ssize(source.definition_map) ||
-      column.max_repetition_level() != output.repetition_max) {
-    return Leave("nested in another way");
-  }
-  if (output.physical == Type::FIXED_LEN_BYTE_ARRAY &&
-      (column.type_length() != output.type_length || output.type_length <= 0)) {
-    return Leave("another type");
-  }
-  return {};
-}
-
 class Splice final : public ColumnSplice {
  public:
   Splice(const ColumnSpliceOptions& options, PageCodec codec)
@@ -616,6 +598,24 @@ std::string ReasonOf(const Error& error) {
 }
 
 }  // namespace
+
+Status CheckColumn(const InputSource& in, const ColumnSpliceOptions& options) {
+  const LeafSource& source = in.leaves[static_cast<size_t>(options.leaf)];
+  const OutputLeaf& output = options.output;
+  LITHIFY_TRY(CheckSource(source, output));
+  if (NeedsMending(*in.footer)) return Leave("written by a version whose values readers mend");
+  const parquet::ColumnDescriptor& column = *in.footer->schema()->Column(source.input_leaf);
+  if (column.physical_type() != output.physical) return Leave("another type");
+  if (column.max_definition_level() + 1 != std::ssize(source.definition_map) ||
+      column.max_repetition_level() != output.repetition_max) {
+    return Leave("nested in another way");
+  }
+  if (output.physical == Type::FIXED_LEN_BYTE_ARRAY &&
+      (column.type_length() != output.type_length || output.type_length <= 0)) {
+    return Leave("another type");
+  }
+  return {};
+}
 
 Result<std::string> WhyFootersForbid(const std::vector<std::unique_ptr<InputSource>>& inputs,
                                      const std::vector<GroupPlace>& places,

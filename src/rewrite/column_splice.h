@@ -64,6 +64,7 @@ struct ColumnSpliceOptions {
 
 // How many input chunks went which way; of several, the last one counts.
 struct SpliceCounts {
+  int64_t moved = 0;     // As they are, by the copy tier (column_move.h).
   int64_t copied = 0;    // Without a dictionary, or with one that all share.
   int64_t united = 0;    // Through a dictionary united with others.
   int64_t unfolded = 0;  // Dictionary to plain page.
@@ -86,6 +87,10 @@ class ColumnSplice {
   // Key of the input that is being read, for messages.
   virtual std::string current_input() const = 0;
 };
+
+// Whether values and levels of this column of an input can go on as they are; kUnsupported with a
+// few words why not. Of `options`, only the leaf and the output's form play a part.
+Status CheckColumn(const InputSource& in, const ColumnSpliceOptions& options);
 
 // Why the inputs' footers leave this column of these row groups to the recode tier; empty: its
 // pages decide. None of them is read. Of `options`, those that bound or shape pages play no part.

@@ -164,8 +164,8 @@ struct GroupReport {
   // nothing was to be verified, or columns were moved without a look at their values.
   ContentDigest digest_in;
   bool digest_complete = true;
-  // Column chunks of the inputs by tier: {"recode": 96, "splice": 32}. There is one for each of
-  // their row groups of which rows survive, and each column of the outputs.
+  // Column chunks of the inputs by tier: {"copy": 24, "recode": 96, "splice": 32}. There is one for
+  // each of their row groups of which rows survive, and each column of the outputs.
   std::map<std::string, int64_t> tiers;
   // Those spliced, by way: copied, united, unfolded, joined, gathered.
   std::map<std::string, int64_t> splices;

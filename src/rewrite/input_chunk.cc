@@ -12,16 +12,24 @@ namespace {
 
 using parquet::Type;
 
-// The input's own bounds of its data pages; null: there are none, or none to rely on.
-std::unique_ptr<parquet::ColumnIndex> ReadColumnIndex(const InputChunk& chunk) {
+// The bytes of an index; null: it is not there, or too large.
+std::shared_ptr<arrow::Buffer> ReadIndex(const InputSource& in,
+                                         const std::optional<parquet::IndexLocation>& place) {
   constexpr int32_t kIndexBytesMax = 4 << 20;
-  const auto& place = chunk.index_place;
-  if (!chunk.trusted || !place || place->length <= 0 || place->length > kIndexBytesMax ||
-      place->offset < 0 || place->offset > chunk.in->size - place->length) {
+  if (!place || place->length <= 0 || place->length > kIndexBytesMax || place->offset < 0 ||
+      place->offset > in.size - place->length) {
     return nullptr;
   }
+  PARQUET_ASSIGN_OR_THROW(auto bytes, in.file->ReadAt(place->offset, place->length));
+  return bytes;
+}
+
+// The input's own bounds of its data pages; null: there are none, or none to rely on.
+std::unique_ptr<parquet::ColumnIndex> ReadColumnIndex(const InputChunk& chunk) {
+  if (!chunk.trusted) return nullptr;
   try {
-    PARQUET_ASSIGN_OR_THROW(const auto bytes, chunk.in->file->ReadAt(place->offset, place->length));
+    const auto bytes = ReadIndex(*chunk.in, chunk.index_place);
+    if (bytes == nullptr) return nullptr;
     auto index = parquet::ColumnIndex::Make(chunk.descriptor(), bytes->data(),
                                             static_cast<uint32_t>(bytes->size()),
                                             parquet::default_reader_properties());
@@ -35,6 +43,34 @@ std::unique_ptr<parquet::ColumnIndex> ReadColumnIndex(const InputChunk& chunk) {
     // It is damaged or cannot be read: the output does without.
     return nullptr;
   }
+}
+
+// Of BYTE_ARRAY values, per page; empty: unknown.
+std::vector<int64_t> ReadByteSizes(const InputChunk& chunk) {
+  try {
+    const auto bytes = ReadIndex(*chunk.in, chunk.offsets_place);
+    if (bytes == nullptr) return {};
+    return parquet::OffsetIndex::Make(bytes->data(), static_cast<uint32_t>(bytes->size()),
+                                      parquet::default_reader_properties())
+        ->unencoded_byte_array_data_bytes();
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+// The sum, if there are `count` numbers and none is negative; else -1.
+int64_t SumOf(std::span<const int64_t> numbers, size_t count) {
+  int64_t sum = 0;
+  for (const int64_t n : numbers) {
+    if (n < 0 || __builtin_add_overflow(sum, n, &sum)) return -1;
+  }
+  return numbers.size() == count ? sum : -1;
+}
+
+// Page `page`'s part of the histograms of all pages, one after the other.
+std::span<const int64_t> PartOf(const std::vector<int64_t>& histograms, size_t page, int max) {
+  const size_t size = static_cast<size_t>(max) + 1;
+  return std::span(histograms).subspan(page * size, size);
 }
 
 Error Short() {
@@ -95,6 +131,7 @@ Result<InputChunk> DescribeChunk(const InputSource& in, const GroupPlace& place,
   chunk.stated = merged.OfChunk(*in.footer, stated, column);
   chunk.nulls = merged.NullsOf(*in.footer, stated, column);
   chunk.index_place = stated.GetColumnIndexLocation();
+  chunk.offsets_place = stated.GetOffsetIndexLocation();
   return chunk;
 }
 
@@ -178,6 +215,45 @@ std::optional<parquet::EncodedStatistics> StatedBounds::Of(const RawPage& page) 
     own = merged_.OfIndexed(*index_, at, page.header.num_values, required);
   }
   return own;
+}
+
+// ----------------------------------------------------------------------------------- StatedSizes
+
+std::vector<parquet::SizeStatistics> StatedSizes(const InputChunk& chunk,
+                                                 const parquet::ColumnIndex* index,
+                                                 const parquet::SizeStatistics& of_chunk) {
+  const size_t count = chunk.pages.size();
+  if (count == 1) return {of_chunk};
+  std::vector<parquet::SizeStatistics> sizes(count);
+  const int definition_max = chunk.shape.definition_max;
+  const int repetition_max = chunk.shape.repetition_max;
+  const auto levels = [&](int max) { return count * (static_cast<size_t>(max) + 1); };
+  // The levels of each page are as many as they should be, and those that begin rows as counted.
+  bool definition = index != nullptr && definition_max > 0 &&
+                    index->definition_level_histograms().size() == levels(definition_max);
+  bool repetition = index != nullptr && repetition_max > 0 &&
+                    index->repetition_level_histograms().size() == levels(repetition_max);
+  definition = definition && (repetition || repetition_max == 0);
+  for (size_t i = 0; i < count; ++i) {
+    int64_t entries = chunk.pages[i].rows;
+    if (repetition) {
+      const auto part = PartOf(index->repetition_level_histograms(), i, repetition_max);
+      entries = part.front() == entries ? SumOf(part, part.size()) : -1;
+      sizes[i].repetition_level_histogram.assign(part.begin(), part.end());
+    }
+    if (definition) {
+      const auto part = PartOf(index->definition_level_histograms(), i, definition_max);
+      if (SumOf(part, part.size()) != entries) entries = -1;
+      sizes[i].definition_level_histogram.assign(part.begin(), part.end());
+    }
+    if (entries < 0) return {};
+  }
+  const auto& bytes_of_chunk = of_chunk.unencoded_byte_array_data_bytes;
+  if (!bytes_of_chunk) return sizes;
+  const std::vector<int64_t> bytes = ReadByteSizes(chunk);
+  if (SumOf(bytes, count) != *bytes_of_chunk) return sizes;
+  for (size_t i = 0; i < count; ++i) sizes[i].unencoded_byte_array_data_bytes = bytes[i];
+  return sizes;
 }
 
 }  // namespace lithify::rewrite

@@ -35,17 +35,18 @@ struct InputChunk {
   int64_t rows = 0;       // That survive, once that is known.
   int64_t first_row = 0;  // Of its row group, in the file.
   ChunkRange range;
-  bool has_dictionary = false;                        // As the footer says; the pages decide.
-  LevelShape shape;                                   // Its own.
-  bool widened = false;                               // Required here, optional in the output.
-  bool trusted = false;                               // What its pages' headers say of values.
-  std::optional<parquet::EncodedStatistics> stated;   // In the footer, where that is enough.
-  std::optional<int64_t> nulls;                       // Likewise.
-  std::optional<parquet::IndexLocation> index_place;  // Of its column index.
-  std::shared_ptr<arrow::Buffer> held;                // Its bytes; null: to be read again.
-  int64_t held_bytes = 0;                             // As they count against the bound.
-  bool deletes = false;                               // Some of its rows are deleted.
-  std::unique_ptr<const PageMask> mask;               // Of these; else null.
+  bool has_dictionary = false;                          // As the footer says; the pages decide.
+  LevelShape shape;                                     // Its own.
+  bool widened = false;                                 // Required here, optional in the output.
+  bool trusted = false;                                 // What its pages' headers say of values.
+  std::optional<parquet::EncodedStatistics> stated;     // In the footer, where that is enough.
+  std::optional<int64_t> nulls;                         // Likewise.
+  std::optional<parquet::IndexLocation> index_place;    // Of its column index,
+  std::optional<parquet::IndexLocation> offsets_place;  // and of its offset index.
+  std::shared_ptr<arrow::Buffer> held;                  // Its bytes; null: to be read again.
+  int64_t held_bytes = 0;                               // As they count against the bound.
+  bool deletes = false;                                 // Some of its rows are deleted.
+  std::unique_ptr<const PageMask> mask;                 // Of these; else null.
 
   struct Page {
     int64_t rows = 0;
@@ -147,6 +148,8 @@ class StatedBounds {
   StatedBounds(const InputChunk& chunk, const MergedStatistics& merged);
   // Nullopt: nothing, or nothing to rely on.
   std::optional<parquet::EncodedStatistics> Of(const RawPage& page) const;
+  // The column index, where it is relied on; may be null.
+  const parquet::ColumnIndex* index() const { return index_.get(); }
 
  private:
   const InputChunk& chunk_;
@@ -154,6 +157,12 @@ class StatedBounds {
   const bool alone_;                             // What the footer states: it has one page.
   std::unique_ptr<parquet::ColumnIndex> index_;  // May be null.
 };
+
+// How many levels and bytes the input states for each data page of a chunk that has been looked at;
+// empty: nothing, or what cannot be. `of_chunk` is what is known of the chunk.
+std::vector<parquet::SizeStatistics> StatedSizes(const InputChunk& chunk,
+                                                 const parquet::ColumnIndex* index,
+                                                 const parquet::SizeStatistics& of_chunk);
 
 }  // namespace lithify::rewrite
 

@@ -69,12 +69,15 @@ void RawColumn::WriteData(PageHeader header, std::span<const uint8_t> front,
   ++data_encodings_[ToParquet(header.encoding)];
   // An index by rows needs pages that begin with one.
   if (!facts.begins_row) to_.offset_index = nullptr;
+  static const parquet::SizeStatistics kUnknown;
+  const parquet::SizeStatistics& sizes = facts.sizes == nullptr ? kUnknown : *facts.sizes;
   if (to_.offset_index != nullptr) {
-    to_.offset_index->AddPage(written.offset, static_cast<int32_t>(written.bytes), rows_);
+    to_.offset_index->AddPage(written.offset, static_cast<int32_t>(written.bytes), rows_,
+                              sizes.unencoded_byte_array_data_bytes);
   }
   if (facts.statistics == nullptr) to_.column_index = nullptr;
   if (to_.column_index != nullptr) {
-    to_.column_index->AddPage(*facts.statistics, parquet::SizeStatistics());
+    to_.column_index->AddPage(*facts.statistics, sizes);
   }
   values_ += header.num_values;
   rows_ += facts.rows;

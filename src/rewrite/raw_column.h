@@ -44,6 +44,8 @@ class RawColumn {
     bool begins_row = true;  // Whether its first entry begins a row.
     // Null: unknown, and the chunk gets no column index.
     const parquet::EncodedStatistics* statistics = nullptr;
+    // Null: unknown. What is known of one data page is of all of the chunk.
+    const parquet::SizeStatistics* sizes = nullptr;
   };
 
   // Before all data pages, at most once. Of the header, the sizes and the checksum are set here:

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "rewrite/column_move.h"
 #include "rewrite/column_splice.h"
 #include "rewrite/file_metrics.h"
 #include "rewrite/file_writer.h"
@@ -369,6 +370,7 @@ class Recoder {
       return;
     }
     const SpliceCounts& counts = work.splices[leaf]->counts();
+    spliced_.moved += counts.moved;
     spliced_.copied += counts.copied;
     spliced_.united += counts.united;
     spliced_.unfolded += counts.unfolded;
@@ -404,15 +406,22 @@ class Recoder {
     return options;
   }
 
-  // Looks whether the column of this row group can be made of its inputs' pages.
+  // Looks whether the column of this row group can be moved, or made of its inputs' pages.
   Status SurveyColumn(RowGroupWork& work, const parquet::SchemaDescriptor& schema, size_t leaf) {
     work.why_recoded[leaf] = WhyRecoded(request_.shape, work.plan.whole);
     if (!work.why_recoded[leaf].empty()) return {};
     const ColumnSpliceOptions options = SpliceOptions(leaf, schema.Column(static_cast<int>(leaf)));
-    LITHIFY_TRY_ASSIGN(SurveyedColumn surveyed,
-                       rewrite::SurveyColumn(group_.inputs, work.plan.places, options));
-    work.splices[leaf] = std::move(surveyed.splice);
-    work.why_recoded[leaf] = std::move(surveyed.why_not);
+    const GroupPlace& first = work.plan.places.front();
+    const InputSource& in = *group_.inputs[first.input];
+    if (work.plan.moved && MayBeMoved(in, first, options)) {
+      LITHIFY_TRY_ASSIGN(work.splices[leaf], SurveyMove(in, first, options));
+    }
+    if (work.splices[leaf] == nullptr) {
+      LITHIFY_TRY_ASSIGN(SurveyedColumn surveyed,
+                         rewrite::SurveyColumn(group_.inputs, work.plan.places, options));
+      work.splices[leaf] = std::move(surveyed.splice);
+      work.why_recoded[leaf] = std::move(surveyed.why_not);
+    }
     // Rows are held against their path value by value, and against the output where all are.
     work.decoded[leaf] = work.splices[leaf] == nullptr || request_.verify == Verify::kFull ||
                          checker_->For(static_cast<int>(leaf)) != nullptr;
@@ -690,6 +699,7 @@ class Recoder {
     }
     int64_t recoded = 0;
     for (const auto& [why, count] : report.recoded) recoded += count;
+    if (spliced_.moved > 0) report.tiers["copy"] = spliced_.moved;
     if (spliced > 0) report.tiers["splice"] = spliced;
     if (recoded > 0) report.tiers["recode"] = recoded;
   }

@@ -1,8 +1,13 @@
 #include "rewrite/row_group_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
+
+#include "base/text.h"
+#include "rewrite/column_move.h"
+#include "rewrite/writer_properties.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -15,10 +20,62 @@ struct Load {
   int64_t progress_bytes = 0;
 };
 
+struct Bounds {
+  // Of row groups that are made.
+  int64_t bytes_max = 0;
+  int64_t rows_max = 0;
+  bool filled = false;
+  // Of those that are moved: one of the two, and both.
+  bool moves = false;
+  int64_t moved_bytes_min = 0;
+  int64_t moved_rows_min = 0;
+  int64_t moved_bytes_max = 0;
+  int64_t moved_rows_max = 0;
+};
+
+// What can be moved of input row groups, by their footers.
+class MovableColumns {
+ public:
+  static Result<MovableColumns> Make(const OpenedGroup& group, const OutputShape& shape) {
+    LITHIFY_TRY_ASSIGN(const auto codec, CodecOf(shape.codec));
+    MovableColumns movable;
+    for (size_t leaf = 0; leaf < group.leaves.size(); ++leaf) {
+      ColumnSpliceOptions& options = movable.columns_.emplace_back();
+      options.leaf = static_cast<int>(leaf);
+      options.output = group.leaves[leaf];
+      options.codec = codec;
+      options.plain_only =
+          std::ranges::find(shape.plain_columns, options.output.path) != shape.plain_columns.end();
+    }
+    return movable;
+  }
+
+  // Bytes of a row group's columns that cannot.
+  int64_t BytesLeft(const InputSource& in, const GroupPlace& place) const {
+    constexpr int64_t kInheritedBytes = 8;
+    const auto group = in.footer->RowGroup(place.group);
+    int64_t bytes = 0;
+    for (const ColumnSpliceOptions& options : columns_) {
+      const LeafSource& source = in.leaves[static_cast<size_t>(options.leaf)];
+      if (source.inherited) bytes += kInheritedBytes * group->num_rows();
+      if (source.input_leaf < 0 || MayBeMoved(in, place, options)) continue;
+      const int64_t own = group->ColumnChunk(source.input_leaf)->total_uncompressed_size();
+      bytes += std::clamp<int64_t>(own, 0, 1024 * kGiB);
+    }
+    return bytes;
+  }
+
+ private:
+  std::vector<ColumnSpliceOptions> columns_;
+};
+
 class Planner {
  public:
-  Planner(int64_t bytes_max, int64_t rows_max, bool filled)
-      : bytes_max_(bytes_max), rows_max_(rows_max), filled_(filled) {}
+  Planner(const Bounds& bounds, const MovableColumns& movable)
+      : bytes_max_(bounds.bytes_max),
+        rows_max_(bounds.rows_max),
+        bounds_(bounds),
+        movable_(movable) {}
 
   Status Add(const InputSource& in, size_t input, int group, int64_t first_row) {
     const auto chunks = in.footer->RowGroup(group);
@@ -32,13 +89,22 @@ class Planner {
       open_.progress_bytes += load.progress_bytes;
       return {};
     }
+    const GroupPlace place{input, group, first_row};
+    if (load.rows == rows_in && IsMoved(load, in, place)) {
+      Close();
+      Put(load);
+      open_.places.push_back(place);
+      open_.moved = true;
+      Close();
+      return {};
+    }
     bool whole = true;
-    if (filled_ && open_.rows > 0 && !Small(load)) whole = !FillUp(load);
-    if (open_.rows + load.rows > rows_max_ || open_.bytes + load.bytes > bytes_max_) Close();
+    if (bounds_.filled && open_.rows > 0 && !Small(load.rows, load.bytes)) whole = !FillUp(load);
+    if (!Fits(load)) Close();
     if (load.rows <= rows_max_ && load.bytes <= bytes_max_) {
       Put(load);
       open_.whole = open_.whole && whole;
-      if (whole) open_.places.push_back(GroupPlace{input, group, first_row});
+      if (whole) open_.places.push_back(place);
       return {};
     }
     return Cut(load, in.key, rows_in);
@@ -50,8 +116,23 @@ class Planner {
   }
 
  private:
-  bool Small(const Load& load) const {
-    return load.rows <= rows_max_ / 8 && load.bytes <= bytes_max_ / 8;
+  bool Small(int64_t rows, int64_t bytes) const {
+    return rows <= rows_max_ / 8 && bytes <= bytes_max_ / 8;
+  }
+
+  // Together with what is open.
+  bool Fits(const Load& load) const {
+    return load.rows <= rows_max_ - open_.rows && load.bytes <= bytes_max_ - open_.bytes;
+  }
+
+  bool IsMoved(const Load& load, const InputSource& in, const GroupPlace& place) const {
+    const bool large = load.bytes >= bounds_.moved_bytes_min || load.rows >= bounds_.moved_rows_min;
+    if (!bounds_.moves || !large || load.bytes > bounds_.moved_bytes_max ||
+        load.rows > bounds_.moved_rows_max) {
+      return false;
+    }
+    if (open_.rows > 0 && Small(open_.rows, open_.bytes) && Fits(load)) return false;
+    return movable_.BytesLeft(in, place) <= load.bytes / 2;
   }
 
   void Put(const Load& load) {
@@ -69,8 +150,7 @@ class Planner {
   bool FillUp(Load& load) {
     const int64_t room = std::min({load.rows - 1, rows_max_ - open_.rows,
                                    ShareOf(load.rows, bytes_max_ - open_.bytes, load.bytes)});
-    const bool over = open_.rows + load.rows > rows_max_ || open_.bytes + load.bytes > bytes_max_;
-    if (room <= 0 || !over) return false;
+    if (room <= 0 || Fits(load)) return false;
     const Load part{room, ShareOf(load.bytes, room, load.rows),
                     ShareOf(load.input_bytes, room, load.rows),
                     ShareOf(load.progress_bytes, room, load.rows)};
@@ -105,14 +185,14 @@ class Planner {
 
   const int64_t bytes_max_;
   const int64_t rows_max_;
-  const bool filled_;
+  const Bounds bounds_;
+  const MovableColumns& movable_;
   std::vector<RowGroupPlan> plan_;
   RowGroupPlan open_;
 };
 
-// Files are cut between row groups, so each of several planned files needs some (H7): with four
-// of them, none is off its share by more than an eighth (I27).
-int64_t RowGroupBytes(const OpenedGroup& group, const GroupRequest& request, int outputs) {
+// Uncompressed, of the rows that survive.
+int64_t UncompressedBytes(const OpenedGroup& group) {
   int64_t total = 0;
   for (const auto& in : group.inputs) {
     int64_t bytes = 0;
@@ -122,8 +202,36 @@ int64_t RowGroupBytes(const OpenedGroup& group, const GroupRequest& request, int
     const int64_t rows = in->footer->num_rows();
     total += ShareOf(bytes, rows - DeletedRows(*in, 0, rows), rows);
   }
-  const int64_t pieces = outputs > 1 && request.table ? int64_t{4} * outputs : outputs;
-  return std::min(request.shape.row_group_bytes, std::max<int64_t>(1, total / pieces));
+  return total;
+}
+
+Bounds BoundsOf(const OpenedGroup& group, const GroupRequest& request) {
+  const auto times = [](int64_t n, int64_t factor) {
+    return std::min(n, std::numeric_limits<int64_t>::max() / factor) * factor;
+  };
+  const OutputShape& shape = request.shape;
+  const int outputs = std::max(1, shape.outputs);
+  const int64_t total = UncompressedBytes(group);
+  // Files are cut between row groups, so each of several planned files needs some (H7): with four
+  // of them, none is off its share by more than an eighth (I27).
+  const int64_t quarter = std::max<int64_t>(1, total / (int64_t{4} * outputs));
+  Bounds bounds;
+  bounds.filled = outputs > 1 && request.table != nullptr;
+  bounds.rows_max = shape.row_group_rows;
+  bounds.bytes_max = std::min(shape.row_group_bytes,
+                              bounds.filled ? quarter : std::max<int64_t>(1, total / outputs));
+  // A second attempt with less memory has lower bounds, here too.
+  bounds.moves = shape.splice;
+  bounds.moved_bytes_min = shape.row_group_bytes / 2 + 1;
+  bounds.moved_rows_min = shape.row_group_rows / 2 + 1;
+  bounds.moved_rows_max = times(shape.row_group_rows, 4);
+  bounds.moved_bytes_max = times(shape.row_group_bytes, 2);
+  if (outputs > 1) bounds.moved_bytes_max = std::min(bounds.moved_bytes_max, quarter);
+  if (shape.file_size_bytes_max > 0) {
+    bounds.moved_bytes_max = std::min(bounds.moved_bytes_max, shape.file_size_bytes_max / 4);
+  }
+  bounds.moved_bytes_max = std::max(bounds.moved_bytes_max, bounds.bytes_max);
+  return bounds;
 }
 
 }  // namespace
@@ -142,9 +250,8 @@ int64_t DeletedRows(const InputSource& in, int64_t first, int64_t rows) {
 
 Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group,
                                                 const GroupRequest& request) {
-  const int outputs = std::max(1, request.shape.outputs);
-  Planner planner(RowGroupBytes(group, request, outputs), request.shape.row_group_rows,
-                  outputs > 1 && request.table != nullptr);
+  LITHIFY_TRY_ASSIGN(const MovableColumns movable, MovableColumns::Make(group, request.shape));
+  Planner planner(BoundsOf(group, request), movable);
   for (size_t input = 0; input < group.inputs.size(); ++input) {
     const InputSource& in = *group.inputs[input];
     int64_t first_row = 0;

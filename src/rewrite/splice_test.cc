@@ -443,7 +443,7 @@ TEST_F(SpliceTest, DictionariesOfRequiredAndOptionalColumnsAreUnited) {
 
 TEST_F(SpliceTest, ARowGroupThatIsCutIsRecoded) {
   for (int i = 0; i < 2; ++i) PutColumn(Longs(i * 10'000), Plain());
-  Request().shape.row_group_rows = 3000;
+  Request().shape.row_group_rows = 1200;
   const auto report = runner_->Run(request_, cancel_);
   ASSERT_TRUE(report) << report.error().ToString();
   EXPECT_EQ(report->tiers, (Ways{{"recode", 2}}));
@@ -476,7 +476,7 @@ TEST_F(SpliceTest, RowGroupsWithDeletedRowsAreSplicedBetweenThoseThatHaveNone) {
   auto deleted = std::make_shared<PositionSet>();
   deleted->Add(17);
   request_.inputs[1].deleted = deleted;
-  Request().shape.row_group_rows = kRows;
+  Request().shape.row_group_rows = 2 * kRows;
   const auto report = runner_->Run(request_, cancel_);
   ASSERT_TRUE(report) << report.error().ToString();
   EXPECT_EQ(report->splices, (Ways{{"copied", 3}}));

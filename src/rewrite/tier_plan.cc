@@ -2,9 +2,11 @@
 
 #include <parquet/schema.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
+#include "rewrite/column_move.h"
 #include "rewrite/column_splice.h"
 #include "rewrite/schema_tree.h"
 #include "rewrite/writer_properties.h"
@@ -12,9 +14,10 @@
 namespace lithify::rewrite {
 namespace {
 
-void Count(ColumnTiers& column, const std::string& why, int64_t chunks) {
+// By tier, or, where there is a reason against the others, by that.
+void Count(ColumnTiers& column, const std::string& tier, const std::string& why, int64_t chunks) {
   if (chunks == 0) return;
-  column.tiers[why.empty() ? "splice" : "recode"] += chunks;
+  column.tiers[why.empty() ? tier : "recode"] += chunks;
   if (!why.empty()) column.recoded[why] += chunks;
 }
 
@@ -59,13 +62,18 @@ Result<TierPlan> ExplainTiers(const OpenedGroup& group, const GroupRequest& requ
     options.hold_bytes = &hold_bytes;
     ColumnTiers& column = tiers.columns.emplace_back();
     column.path = options.output.path;
-    Count(column, WhyRecoded(request.shape, false), cut);
+    options.plain_only = std::ranges::find(request.shape.plain_columns, options.output.path) !=
+                         request.shape.plain_columns.end();
+    Count(column, "recode", WhyRecoded(request.shape, false), cut);
     for (const RowGroupPlan& row_group : plan) {
       std::string why = WhyRecoded(request.shape, row_group.whole);
-      if (why.empty()) {
+      const bool moved = why.empty() && row_group.moved &&
+                         MayBeMoved(*group.inputs[row_group.places.front().input],
+                                    row_group.places.front(), options);
+      if (why.empty() && !moved) {
         LITHIFY_TRY_ASSIGN(why, WhyFootersForbid(group.inputs, row_group.places, options));
       }
-      Count(column, why, std::ssize(row_group.places));
+      Count(column, moved ? "copy" : "splice", why, std::ssize(row_group.places));
     }
     for (const auto& [tier, chunks] : column.tiers) tiers.tiers[tier] += chunks;
     for (const auto& [why, chunks] : column.recoded) tiers.recoded[why] += chunks;

@@ -77,7 +77,7 @@ class VerifyFaultTest : public RunnerTest {
     EXPECT_TRUE(done) << "the fault could not be made";
     if (report) {
       EXPECT_EQ(report->tiers.size(), 1U);
-      EXPECT_TRUE(report->tiers.contains("splice"));
+      EXPECT_TRUE(report->tiers.contains(tier_));
     }
     return report;
   }
@@ -90,6 +90,8 @@ class VerifyFaultTest : public RunnerTest {
     EXPECT_NE(report.error().ToString().find(name), std::string::npos) << report.error().ToString();
     EXPECT_TRUE(store_.Stat("p/" + name).has_value());
   }
+
+  std::string tier_ = "splice";
 };
 
 // One spliced chunk: at least one per output is sampled, so both notice other values than before.
@@ -146,6 +148,29 @@ TEST_F(VerifyFaultTest, ValuesOfOtherRowsBesideAColumnThatIsRight) {
   PutFiles(2, 0, Plain());
   ExpectNoticed(
       RunWith(Verify::kFull, [](std::string& f) { return SwapPages(f, PagesOf(f, 0, 1)); }));
+}
+
+// Of row groups that are moved as they are, too, each chunk may be in the sample.
+TEST_F(VerifyFaultTest, FaultsOfMovedRowGroups) {
+  tier_ = "copy";
+  PutFiles(1, 0, Plain());
+  request_.shape.row_group_rows = kRows;
+  for (int group = 0; group < kFiles; ++group) {
+    SCOPED_TRACE(group);
+    const auto flip = [&](std::string& f) { return FlipBit(f, PagesOf(f, group, 0)[1]); };
+    const auto swap = [&](std::string& f) { return SwapPages(f, PagesOf(f, group, 0)); };
+    ExpectNoticed(RunWith(Verify::kFull, flip));
+    ExpectNoticed(RunWith(Verify::kFull, swap));
+    EXPECT_TRUE(RunWith(Verify::kCounts, swap).has_value());
+  }
+  // One of the four at least is read by the sampled one.
+  ExpectNoticed(RunWith(Verify::kSample, [](std::string& f) {
+    bool all = true;
+    for (int group = 0; group < kFiles; ++group) {
+      all = RepeatPage(f, PagesOf(f, group, 0)) && all;
+    }
+    return all;
+  }));
 }
 
 // A checksum is written to each page: rot shows whoever reads it next.
