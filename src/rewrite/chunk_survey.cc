@@ -108,7 +108,7 @@ Status ChunkSurvey::LookAtPage(const RawPage& page, InputChunk& chunk, Dictionar
         header.repetition_level_encoding != PageEncoding::kRle))) {
     return Leave("its levels are encoded in an old way");
   }
-  const bool unpacks = header.uses_dictionary() || options_.bloom_filter ||
+  const bool unpacks = chunk.transcoded || header.uses_dictionary() || options_.bloom_filter ||
                        (header.type == PageType::kData && chunk.shape.repetition_max > 0);
   if (unpacks && header.uncompressed_page_size > options_.page_bytes_max / 4) {
     return Leave("a page that is unpacked is large");
@@ -137,7 +137,7 @@ Status ChunkSurvey::LookAtIndices(const RawPage& page, InputChunk& chunk, Dictio
   if (dictionary.in_order) dictionary.in_order = MayCountUp(header, chunk, dictionary);
   if (!dictionary.in_order) return LookAtLevels(page, chunk, seen);
   LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
-                     UnpackPage(page, chunk.shape, codec_, &unpacked_));
+                     UnpackPage(page, chunk.shape, *chunk.codec, &unpacked_));
   LITHIFY_TRY(CheckLevels(header, unpacked.parts, chunk, seen));
   return CountUp(header, unpacked, chunk, dictionary);
 }
@@ -160,7 +160,7 @@ Status ChunkSurvey::LookAtLevels(const RawPage& page, const InputChunk& chunk,
   }
   if (!LooksAtLevels(page.header, chunk)) return {};
   LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
-                     UnpackPage(page, chunk.shape, codec_, &unpacked_));
+                     UnpackPage(page, chunk.shape, *chunk.codec, &unpacked_));
   return CheckLevels(page.header, unpacked.parts, chunk, seen);
 }
 
@@ -236,7 +236,7 @@ bool ChunkSurvey::Unfold(InputChunk& chunk, const Dictionary& dictionary) const 
   const int repetition_max = options_.output.repetition_max;
   if (definition_max == 0 && repetition_max == 0) {
     page.type = PageType::kData;
-    page.crc = dictionary.header->crc;
+    if (!chunk.transcoded) page.crc = dictionary.header->crc;
     return true;
   }
   page.type = PageType::kDataV2;

@@ -11,7 +11,6 @@
 #include "base/result.h"
 #include "rewrite/column_splice.h"
 #include "rewrite/input_chunk.h"
-#include "rewrite/page_codec.h"
 #include "rewrite/page_header.h"
 #include "rewrite/page_values.h"
 #include "rewrite/raw_pages.h"
@@ -42,9 +41,8 @@ class ChunkSurvey {
     std::vector<uint32_t> repetition;
     std::optional<PageStatistics> statistics;  // Of its last page.
   };
-  // Both outlive the survey.
-  ChunkSurvey(const ColumnSpliceOptions& options, PageCodec& codec)
-      : options_(options), codec_(codec) {}
+  // The options outlive the survey.
+  explicit ChunkSurvey(const ColumnSpliceOptions& options) : options_(options) {}
 
   // Fills in what `pages`, which are the chunk's, tell. Where they do not use the dictionary, it
   // has no header. kUnsupported: left to the recode tier.
@@ -69,7 +67,6 @@ class ChunkSurvey {
                  Dictionary& dictionary);
 
   const ColumnSpliceOptions& options_;
-  PageCodec& codec_;
   std::string unpacked_;
   std::vector<uint32_t> indices_;
 };

@@ -31,7 +31,7 @@ class ColumnMove final : public ColumnSplice {
       : options_(options),
         codec_(std::move(codec)),
         merged_(options.column),
-        survey_(options_, codec_),
+        survey_(options_),
         bytes_(options_) {
     // It is taken along: no page has to be unpacked for it.
     options_.bloom_filter = false;
@@ -44,6 +44,7 @@ class ColumnMove final : public ColumnSplice {
     const auto stated = group->ColumnChunk(SourceOf(in, options_).input_leaf);
     LITHIFY_TRY_ASSIGN(
         chunk_, DescribeChunk(in, place, options_.leaf, *stated, group->num_rows(), merged_));
+    chunk_.codec = &codec_;
     merged_.Add(*in.footer, *stated, chunk_.descriptor());
     if (with_filter) LITHIFY_TRY(TakeFilter(*stated));
     const bool by_headers = ChunkBytes::MayGoByHeaders(chunk_);

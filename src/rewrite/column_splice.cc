@@ -5,6 +5,7 @@
 #include <parquet/metadata.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "rewrite/chunk_survey.h"
@@ -68,7 +69,7 @@ class Splice final : public ColumnSplice {
         codec_(std::move(codec)),
         union_(std::max(0, value_bytes_), kUnionBounds),
         merged_(options.column),
-        survey_(options_, codec_),
+        survey_(options_),
         bytes_(options_) {}
 
   // An error of code kUnsupported, kCorrupt or kLimit, here and from Survey(): it is for the recode
@@ -101,8 +102,9 @@ class Splice final : public ColumnSplice {
   }
 
   bool moves_only() const override {
-    return !options_.bloom_filter &&
-           rows_dropped_ + counts_.united + counts_.joined + counts_.gathered == 0;
+    return !options_.bloom_filter && rows_dropped_ + counts_.transcoded + counts_.united +
+                                             counts_.joined + counts_.gathered ==
+                                         0;
   }
   const SpliceCounts& counts() const override { return counts_; }
   int64_t rows_dropped() const override { return rows_dropped_; }
@@ -134,6 +136,8 @@ class Splice final : public ColumnSplice {
     }
     LITHIFY_TRY(builder_->Flush());
     builder_.reset();
+    // Many columns may wait for the end of the row group.
+    for (std::string* buffer : {&unpacked_, &mapped_, &packed_}) std::string().swap(*buffer);
     to.SetStatistics(merged_.statistics(options_.statistics_bytes_max), merged_.sizes());
     return {};
   }
@@ -146,9 +150,10 @@ class Splice final : public ColumnSplice {
     LITHIFY_TRY(CheckColumn(in, options_));
     const auto stated =
         group->ColumnChunk(in.leaves[static_cast<size_t>(options_.leaf)].input_leaf);
-    if (stated->compression() != options_.codec) return Leave("another codec");
     LITHIFY_TRY_ASSIGN(InputChunk chunk, DescribeChunk(in, place, options_.leaf, *stated,
                                                        group->num_rows(), merged_));
+    chunk.transcoded = stated->compression() != options_.codec;
+    LITHIFY_TRY_ASSIGN(chunk.codec, CodecOf(stated->compression()));
     chunk.widened = chunk.shape.definition_max < options_.output.definition_max;
     chunk.deletes = in.deleted != nullptr && in.deleted->CountBelow(chunk.first_row + chunk.rows) !=
                                                  in.deleted->CountBelow(chunk.first_row);
@@ -156,6 +161,15 @@ class Splice final : public ColumnSplice {
     if (!chunk.deletes) merged_.Add(*in.footer, *stated, chunk.descriptor());
     chunks_.push_back(std::move(chunk));
     return {};
+  }
+
+  // What unpacks pages of this codec; kUnsupported if nothing does.
+  Result<PageCodec*> CodecOf(arrow::Compression::type codec) {
+    if (codec == options_.codec) return &codec_;
+    const auto known = input_codecs_.find(codec);
+    if (known != input_codecs_.end()) return &known->second;
+    LITHIFY_TRY_ASSIGN(PageCodec made, PageCodec::Make(codec));
+    return &input_codecs_.emplace(codec, std::move(made)).first->second;
   }
 
   // --------------------------------------------------------------------------------- reading
@@ -170,7 +184,7 @@ class Splice final : public ColumnSplice {
                                    MaskWitness* witness = nullptr) {
     auto pages = bytes_.Open(chunk, verify_crc);
     if (chunk.mask == nullptr) return pages;
-    return std::make_unique<MaskedPages>(*chunk.mask, std::move(pages), codec_,
+    return std::make_unique<MaskedPages>(*chunk.mask, std::move(pages), *chunk.codec,
                                          OrderOf(*options_.column), witness);
   }
 
@@ -189,34 +203,45 @@ class Splice final : public ColumnSplice {
   Status Mask(InputChunk& chunk) {
     if (!chunk.deletes) return {};
     LITHIFY_TRY_ASSIGN(PageMask mask,
-                       PageMask::Make(ToMask(chunk), *bytes_.Open(chunk, true), codec_));
+                       PageMask::Make(ToMask(chunk), *bytes_.Open(chunk, true), *chunk.codec));
     chunk.mask = std::make_unique<const PageMask>(std::move(mask));
     chunk.rows = chunk.mask->rows();
     rows_dropped_ += chunk.mask->rows_left();
     return {};
   }
 
-  // A page's body as it is stored: of a page that was made anew, packed now. Levels of version 2
-  // come in front.
+  // A page's body as it is stored: packed now, of a page that was made anew, or that comes in
+  // another codec. Levels of version 2 come in front.
   struct PackedParts {
     std::span<const uint8_t> front;
     std::span<const uint8_t> rest;
   };
-  Result<PackedParts> Pack(RawPage& page) {
-    if (page.packed) return PackedParts{{}, page.body};
+  Result<PackedParts> Pack(const InputChunk& chunk, RawPage& page) {
+    if (page.packed && !chunk.transcoded) return PackedParts{{}, page.body};
     PageHeader& header = page.header;
-    const auto levels =
-        static_cast<size_t>(header.type == PageType::kDataV2 ? header.v2_level_bytes() : 0);
+    const bool v2 = header.type == PageType::kDataV2;
+    const auto levels = static_cast<size_t>(v2 ? header.v2_level_bytes() : 0);
+    std::span<const uint8_t> values = page.body.subspan(levels);
+    if (page.packed && (!v2 || header.is_compressed)) {
+      const int64_t size = header.uncompressed_page_size - static_cast<int64_t>(levels);
+      unpacked_.clear();
+      LITHIFY_TRY(chunk.codec->Decompress(values, size, &unpacked_));
+      values = BytesOf(unpacked_);
+    }
+    header.crc.reset();
+    header.uncompressed_page_size = static_cast<int32_t>(levels + values.size());
     packed_.clear();
-    LITHIFY_TRY(codec_.Compress(page.body.subspan(levels), &packed_));
-    header.is_compressed = options_.codec != arrow::Compression::UNCOMPRESSED;
+    // No reader needs to unpack nothing.
+    const bool packs = !v2 || !values.empty();
+    if (packs) LITHIFY_TRY(codec_.Compress(values, &packed_));
+    header.is_compressed = packs && options_.codec != arrow::Compression::UNCOMPRESSED;
     return PackedParts{page.body.first(levels), BytesOf(packed_)};
   }
 
   // A dictionary page's values.
-  Status UnpackDictionary(std::span<const uint8_t> body, bool packed, int64_t size,
-                          std::string* plain) {
-    if (packed) return codec_.Decompress(body, size, plain);
+  static Status UnpackDictionary(const InputChunk& chunk, std::span<const uint8_t> body,
+                                 bool packed, int64_t size, std::string* plain) {
+    if (packed) return chunk.codec->Decompress(body, size, plain);
     plain->assign(reinterpret_cast<const char*>(body.data()), body.size());
     return {};
   }
@@ -243,7 +268,7 @@ class Splice final : public ColumnSplice {
     if (chunk.mask != nullptr && chunk.mask->keeps_unused()) return {};
     if (options_.plain_only || union_closed_ || plain_values_ || chunk.after_others) return {};
     unpacked_.clear();
-    LITHIFY_TRY(UnpackDictionary(BytesOf(dictionary.body), dictionary.packed,
+    LITHIFY_TRY(UnpackDictionary(chunk, BytesOf(dictionary.body), dictionary.packed,
                                  header.uncompressed_page_size, &unpacked_));
     LITHIFY_TRY_ASSIGN(auto mapping, union_.Add(BytesOf(unpacked_), header.num_values));
     mapped_entries_ += chunk.entries;
@@ -317,10 +342,12 @@ class Splice final : public ColumnSplice {
         ++counts_.gathered;
       } else if (chunk.joined) {
         ++counts_.joined;
-      } else if (chunk.dictionary == Way::kUnfolded) {
-        ++counts_.unfolded;
+      } else if (chunk.dictionary == Way::kUnited && !same) {
+        ++counts_.united;
+      } else if (chunk.transcoded) {
+        ++counts_.transcoded;
       } else {
-        ++(chunk.dictionary == Way::kNone || same ? counts_.copied : counts_.united);
+        ++(chunk.dictionary == Way::kUnfolded ? counts_.unfolded : counts_.copied);
       }
     }
   }
@@ -359,7 +386,7 @@ class Splice final : public ColumnSplice {
     if (chunk.nulls) stated.set_null_count(*chunk.nulls);
     const auto of_page = [&](const RawPage& page) { return bounds.Of(page); };
     MaskedStatistics left(ToMask(chunk), OrderOf(*options_.column), std::move(stated), of_page,
-                          codec_);
+                          *chunk.codec);
     LITHIFY_TRY(WritePages(chunk, bounds, &left));
     LITHIFY_TRY_ASSIGN(auto known,
                        left.Finish(*chunk.mask, [&] { return bytes_.Open(chunk, false); }));
@@ -406,8 +433,8 @@ class Splice final : public ColumnSplice {
     }
     if (chunk.dictionary != Way::kGathered) return {};
     std::string plain;
-    LITHIFY_TRY(
-        UnpackDictionary(page.body, page.packed, page.header.uncompressed_page_size, &plain));
+    LITHIFY_TRY(UnpackDictionary(chunk, page.body, page.packed, page.header.uncompressed_page_size,
+                                 &plain));
     LITHIFY_TRY_ASSIGN(
         dictionary_, PlainDictionary::Make(std::move(plain), page.header.num_values, value_bytes_));
     return Filter(dictionary_->plain(), dictionary_->size());
@@ -431,7 +458,7 @@ class Splice final : public ColumnSplice {
                  const std::optional<parquet::EncodedStatistics>& bounds) {
     const PageHeader& header = page.header;
     LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
-                       UnpackPage(page, chunk.shape, codec_, &unpacked_));
+                       UnpackPage(page, chunk.shape, *chunk.codec, &unpacked_));
     if (unpacked.parts.rows != seen.rows || unpacked.parts.begins_row != seen.begins_row) {
       return Fail(Changed());
     }
@@ -461,7 +488,7 @@ class Splice final : public ColumnSplice {
     if (!page.header.uses_dictionary()) {
       if (to_->bloom_filter() != nullptr) {
         LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
-                           UnpackPage(page, chunk.shape, codec_, &unpacked_));
+                           UnpackPage(page, chunk.shape, *chunk.codec, &unpacked_));
         LITHIFY_TRY(FilterPage(page.header.encoding, unpacked));
       }
       return Put(chunk, page, facts);
@@ -471,7 +498,7 @@ class Splice final : public ColumnSplice {
   }
 
   Status Put(const InputChunk& chunk, RawPage& page, const RawColumn::Facts& facts) {
-    LITHIFY_TRY_ASSIGN(const PackedParts parts, Pack(page));
+    LITHIFY_TRY_ASSIGN(const PackedParts parts, Pack(chunk, page));
     PutParts(chunk, page.header, parts.front, parts.rest, facts);
     return {};
   }
@@ -514,12 +541,12 @@ class Splice final : public ColumnSplice {
     std::span<const uint8_t> body;
     if (to_->bloom_filter() != nullptr && chunk.entries > 0) {
       unpacked_.clear();
-      LITHIFY_TRY(
-          UnpackDictionary(page.body, page.packed, page.header.uncompressed_page_size, &unpacked_));
+      LITHIFY_TRY(UnpackDictionary(chunk, page.body, page.packed,
+                                   page.header.uncompressed_page_size, &unpacked_));
       LITHIFY_TRY(Filter(BytesOf(unpacked_), chunk.entries));
     }
     if (header.type == PageType::kData || chunk.entries > 0) {
-      LITHIFY_TRY_ASSIGN(const PackedParts parts, Pack(page));
+      LITHIFY_TRY_ASSIGN(const PackedParts parts, Pack(chunk, page));
       body = parts.rest;
     }
     to_->WriteData(header, BytesOf(chunk.unfolded->levels), body, facts);
@@ -534,7 +561,7 @@ class Splice final : public ColumnSplice {
       return Put(chunk, page, facts);
     }
     LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
-                       UnpackPage(page, chunk.shape, codec_, &unpacked_));
+                       UnpackPage(page, chunk.shape, *chunk.codec, &unpacked_));
     const int64_t present = unpacked.parts.present;
     if (present == 0 || chunk.mapping.identity) {
       // An index beyond the own dictionary must not come to mean a value of another file.
@@ -563,7 +590,8 @@ class Splice final : public ColumnSplice {
 
   const ColumnSpliceOptions options_;
   const int value_bytes_;
-  PageCodec codec_;
+  PageCodec codec_;                                             // Of the output.
+  std::map<arrow::Compression::type, PageCodec> input_codecs_;  // Others.
   DictionaryUnion union_;
   bool union_closed_ = false;  // Nothing more is added.
   MergedStatistics merged_;

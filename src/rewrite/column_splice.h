@@ -9,7 +9,8 @@
 //   - other dictionaries that are of no use in the output are left out: values are gathered by
 //   index
 //     into plain pages;
-//   - small pages, plain or of united dictionaries, are joined into larger ones (PageBuilder).
+//   - small pages, plain or of united dictionaries, are joined into larger ones (PageBuilder);
+//   - of chunks in another codec than the output's, each page is unpacked and packed again.
 // Whatever does not fit, or looks odd in any way, is left to the recode tier and its messages.
 #ifndef LITHIFY_REWRITE_COLUMN_SPLICE_H_
 #define LITHIFY_REWRITE_COLUMN_SPLICE_H_
@@ -64,12 +65,13 @@ struct ColumnSpliceOptions {
 
 // How many input chunks went which way; of several, the last one counts.
 struct SpliceCounts {
-  int64_t moved = 0;     // As they are, by the copy tier (column_move.h).
-  int64_t copied = 0;    // Without a dictionary, or with one that all share.
-  int64_t united = 0;    // Through a dictionary united with others.
-  int64_t unfolded = 0;  // Dictionary to plain page.
-  int64_t joined = 0;    // Small pages were joined.
-  int64_t gathered = 0;  // Indices to the values of their dictionary.
+  int64_t moved = 0;       // As they are, by the copy tier (column_move.h).
+  int64_t copied = 0;      // Without a dictionary, or with one that all share.
+  int64_t transcoded = 0;  // As copied or unfolded, but unpacked and packed in another codec.
+  int64_t united = 0;      // Through a dictionary united with others.
+  int64_t unfolded = 0;    // Dictionary to plain page.
+  int64_t joined = 0;      // Small pages were joined.
+  int64_t gathered = 0;    // Indices to the values of their dictionary.
 };
 
 class ColumnSplice {

@@ -21,6 +21,7 @@
 #include "rewrite/index_pages.h"
 #include "rewrite/masked_pages.h"
 #include "rewrite/merged_statistics.h"
+#include "rewrite/page_codec.h"
 #include "rewrite/page_header.h"
 #include "rewrite/raw_column.h"
 #include "rewrite/raw_pages.h"
@@ -35,6 +36,8 @@ struct InputChunk {
   int64_t rows = 0;       // That survive, once that is known.
   int64_t first_row = 0;  // Of its row group, in the file.
   ChunkRange range;
+  PageCodec* codec = nullptr;                           // Unpacks its pages.
+  bool transcoded = false;                              // That is another codec than the output's.
   bool has_dictionary = false;                          // As the footer says; the pages decide.
   LevelShape shape;                                     // Its own.
   bool widened = false;                                 // Required here, optional in the output.

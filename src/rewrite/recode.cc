@@ -372,6 +372,7 @@ class Recoder {
     const SpliceCounts& counts = work.splices[leaf]->counts();
     spliced_.moved += counts.moved;
     spliced_.copied += counts.copied;
+    spliced_.transcoded += counts.transcoded;
     spliced_.united += counts.united;
     spliced_.unfolded += counts.unfolded;
     spliced_.joined += counts.joined;
@@ -686,11 +687,10 @@ class Recoder {
   }
 
   void CountTiers() {
-    const std::pair<const char*, int64_t> ways[] = {{"copied", spliced_.copied},
-                                                    {"united", spliced_.united},
-                                                    {"unfolded", spliced_.unfolded},
-                                                    {"joined", spliced_.joined},
-                                                    {"gathered", spliced_.gathered}};
+    const std::pair<const char*, int64_t> ways[] = {
+        {"copied", spliced_.copied}, {"transcoded", spliced_.transcoded},
+        {"united", spliced_.united}, {"unfolded", spliced_.unfolded},
+        {"joined", spliced_.joined}, {"gathered", spliced_.gathered}};
     GroupReport& report = result_.report;
     int64_t spliced = 0;
     for (const auto& [way, count] : ways) {

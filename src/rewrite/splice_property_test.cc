@@ -36,7 +36,7 @@ class SplicePropertyTest : public RunnerTest {
         std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(bytes)));
   }
 
-  // Writers' options; all files of a case have one codec, so that there is something to splice.
+  // Writers' options.
   static std::shared_ptr<parquet::WriterProperties> Properties(Arbitrary& any,
                                                                const arrow::Schema& schema,
                                                                arrow::Compression::type codec) {
@@ -89,7 +89,9 @@ class SplicePropertyTest : public RunnerTest {
                                                arrow::Compression::SNAPPY, arrow::Compression::ZSTD,
                                                arrow::Compression::GZIP, arrow::Compression::LZ4};
     const auto codec = codecs[any.Pick(5)];
-    request_.shape.codec = any.Chance(95) ? NameOf(codec) : "zstd";
+    const bool mixed = any.Chance(25);
+    const auto codec_of_file = [&] { return mixed ? codecs[any.Pick(5)] : codec; };
+    request_.shape.codec = NameOf(any.Chance(60) ? codec : codecs[any.Pick(5)]);
     const auto properties = Properties(any, *schema, codec);
     std::vector<std::shared_ptr<arrow::Table>> tables;
     arrow::FieldVector united;
@@ -111,8 +113,9 @@ class SplicePropertyTest : public RunnerTest {
           json.push_back(any.Column(*field, any.Chance(50) ? rows : std::min(rows, 1)));
         }
         const auto table = Repeated(arrow::schema(own), json, rows);
-        bytes = WriteParquet(*table, 1 + any.Pick(400),
-                             any.Chance(80) ? properties : Properties(any, *schema, codec));
+        bytes = WriteParquet(
+            *table, 1 + any.Pick(400),
+            !mixed && any.Chance(80) ? properties : Properties(any, *schema, codec_of_file()));
         written = AsArrowReads(bytes);
       }
       Put("in" + std::to_string(inputs_++) + ".parquet", bytes);

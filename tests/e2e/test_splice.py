@@ -245,10 +245,53 @@ def test_codecs(tree, lithify, codec):
     assert tiers["splice"] > 0.7 * sum(tiers.values()), tiers
 
 
-def test_another_codec_is_recoded(tree, lithify):
-    write_pyarrow(tree, compression="snappy")
-    _, tiers = compact(tree, lithify)
-    assert set(tiers) == {"recode"}
+CODECS = {"snappy": "SNAPPY", "none": "UNCOMPRESSED", "gzip": "GZIP", "lz4_raw": "LZ4",
+          "zstd": "ZSTD"}
+
+
+def assert_chunks(path, codec):
+    """Every chunk has the codec, and the sizes that its neighbours leave it."""
+    file = pq.ParquetFile(path)
+    for number in range(file.num_row_groups):
+        group = file.metadata.row_group(number)
+        for column in (group.column(i) for i in range(group.num_columns)):
+            assert column.compression == CODECS[codec], column.path_in_schema
+            if codec == "none":
+                assert column.total_compressed_size == column.total_uncompressed_size
+        assert group.total_byte_size == sum(group.column(i).total_uncompressed_size
+                                            for i in range(group.num_columns))
+
+
+OTHER_CODECS = {
+    "default": ("snappy", "zstd", {}),
+    "plain, version 2 pages": ("snappy", "zstd", PYARROW["plain"] | PYARROW["version 2 pages"]),
+    "other encodings": ("snappy", "zstd", PYARROW["other encodings"]),
+    "none before": ("none", "snappy", {}),
+    "none behind": ("zstd", "none", PYARROW["version 2 pages"]),
+    "gzip": ("gzip", "lz4_raw", PYARROW["version 2 pages"]),
+    "brotli": ("brotli", "zstd", {}),
+}
+
+
+@pytest.mark.parametrize("before, after, options", OTHER_CODECS.values(), ids=OTHER_CODECS.keys())
+def test_pages_of_another_codec_are_packed_again(tree, lithify, before, after, options):
+    write_pyarrow(tree, compression=before, **options)
+    output, tiers = compact(tree, lithify, "--set", f"output.codec={after}", "--set",
+                            "output.growth_max=10")
+    assert tiers["splice"] >= 0.75 * sum(tiers.values()), tiers
+    assert_chunks(output, after)
+
+
+def test_writers_with_their_own_codecs(tree, lithify):
+    """pyarrow and DuckDB write snappy unless they are told otherwise, Polars zstd."""
+    flat = [each.drop_columns(["counts", "tags", "pair"]) for each in TABLES]
+    tree.write(flat[0], compression="snappy")
+    tree.write_duckdb(flat[1], options="compression snappy, write_bloom_filter false")
+    pl.from_arrow(flat[2]).write_parquet(tree.path())
+    tree.write(flat[3], compression="gzip", data_page_version="2.0")
+    output, tiers = compact(tree, lithify)
+    assert tiers["splice"] > 0.5 * sum(tiers.values()), tiers
+    assert_chunks(output, "zstd")
 
 
 def test_a_dry_run_tells_what_footers_decide(tree, lithify):
