@@ -113,7 +113,6 @@ class TypedCopy final : public ColumnCopy {
       resume_rows_ = chunk_rows_consumed_;
       chunk_open_ = false;
       column_.reset();
-      row_group_.reset();
       batch_.levels = batch_.level_at = 0;
     }
     if (batch_.drained()) {
@@ -253,7 +252,6 @@ class TypedCopy final : public ColumnCopy {
     at_chunk_end_ = true;
     chunk_open_ = false;
     column_.reset();
-    row_group_.reset();
     closed_rows_ += chunk_rows_;
     closed_rows_dropped_ += chunk_rows_dropped_;
     ++group_;
@@ -288,17 +286,21 @@ class TypedCopy final : public ColumnCopy {
     }
     if (source().input_leaf < 0 || chunk_rows_ == 0) return Discard();
     chunk_levels_ = in.footer->RowGroup(group_)->ColumnChunk(source().input_leaf)->num_values();
-    row_group_ = in.reader->RowGroup(group_);
     column_ = OpenColumn(in, source().input_leaf);
+    const std::vector<int16_t>& map = source().definition_map;
+    definition_kept_ = true;
+    for (size_t level = 0; level < map.size(); ++level) {
+      definition_kept_ = definition_kept_ && map[level] == static_cast<int16_t>(level);
+    }
     return Discard();
   }
 
   std::shared_ptr<parquet::ColumnReader> OpenColumn(const InputSource& in, int leaf) {
-    if (options_.read_ahead == nullptr) return row_group_->Column(leaf);
-    arrow::MemoryPool* pool = options_.pool->hard();
+    const PagesFile pages = in.Pages();
+    if (options_.read_ahead == nullptr) return ReadColumn(pages, group_, leaf);
     return parquet::ColumnReader::Make(
         in.footer->schema()->Column(leaf),
-        ReadAhead(row_group_->GetColumnPageReader(leaf), *options_.read_ahead, pool), pool);
+        ReadAhead(ReadPages(pages, group_, leaf), *options_.read_ahead, in.pool), in.pool);
   }
 
   // Reads over the rows of a chunk that was released half-way.
@@ -412,6 +414,7 @@ class TypedCopy final : public ColumnCopy {
       std::fill_n(batch_.definition.begin(), levels, src.definition_map.front());
       return;
     }
+    if (definition_kept_) return;
     const int16_t* map = src.definition_map.data();
     for (int64_t i = 0; i < levels; ++i) {
       auto& level = batch_.definition[static_cast<size_t>(i)];
@@ -666,8 +669,8 @@ class TypedCopy final : public ColumnCopy {
   int64_t resume_rows_ = 0;
   int64_t chunk_levels_ = 0;
   int64_t chunk_levels_seen_ = 0;
-  std::shared_ptr<parquet::RowGroupReader> row_group_;
   std::shared_ptr<parquet::ColumnReader> column_;
+  bool definition_kept_ = false;  // Its definition levels mean the same in the output.
 
   Batch<T> batch_;
   bool borrowed_fresh_ = true;  // The batch is not ours yet: its positions mean nothing.

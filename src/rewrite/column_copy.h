@@ -5,7 +5,7 @@
 
 #include <arrow/io/interfaces.h>
 #include <parquet/column_writer.h>
-#include <parquet/file_reader.h>
+#include <parquet/metadata.h>
 
 #include <cstdint>
 #include <memory>
@@ -18,14 +18,14 @@
 #include "base/result.h"
 #include "rewrite/arrow_io.h"
 #include "rewrite/leaf_map.h"
+#include "rewrite/page_reader.h"
 #include "rewrite/page_threads.h"
 #include "rewrite/row_check.h"
 #include "rewrite/schema_tree.h"
 
 namespace lithify::rewrite {
 
-// One input file, opened once and shared by all columns. The reader is used by several threads,
-// each for another column.
+// One input file, opened once and shared by all columns, which several threads may read.
 struct InputSource {
   std::string key;
   int64_t size = 0;
@@ -36,7 +36,9 @@ struct InputSource {
   bool small_reads_are_cheap = false;          // As of its store.
   int counting_leaf = 0;  // Output leaf whose column is read even where no row survives.
   std::shared_ptr<arrow::io::RandomAccessFile> file;
-  std::unique_ptr<parquet::ParquetFileReader> reader;
+  arrow::MemoryPool* pool = nullptr;  // Of buffers that are read into.
+
+  PagesFile Pages() const { return {file, size, footer.get(), pool}; }
 };
 
 // What the columns of one row group share while they are read: hashes per row, and the raw values

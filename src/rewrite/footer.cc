@@ -97,25 +97,6 @@ Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAcces
   return footer;
 }
 
-parquet::ReaderProperties MakeReaderProperties(const parquet::FileMetaData& footer,
-                                               int64_t file_size, arrow::MemoryPool* pool) {
-  constexpr int64_t kWholeChunkBytesMax = 4 * 1024 * 1024;
-  parquet::ReaderProperties properties(pool);
-  properties.set_page_checksum_verification(true);
-  if (file_size <= kWholeChunkBytesMax) return properties;
-  for (int g = 0; g < footer.num_row_groups(); ++g) {
-    const auto group = footer.RowGroup(g);
-    for (int c = 0; c < group->num_columns(); ++c) {
-      if (group->ColumnChunk(c)->total_compressed_size() > kWholeChunkBytesMax) {
-        properties.enable_buffered_stream();
-        properties.set_buffer_size(1024 * 1024);
-        return properties;
-      }
-    }
-  }
-  return properties;
-}
-
 Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64_t file_size) {
   // Set in a footer in the clear too, when some columns are encrypted (P21).
   if (footer.is_encryption_algorithm_set()) return std::string("the file has encrypted columns");

@@ -4,9 +4,7 @@
 #define LITHIFY_REWRITE_FOOTER_H_
 
 #include <arrow/io/interfaces.h>
-#include <parquet/file_reader.h>
 #include <parquet/metadata.h>
-#include <parquet/properties.h>
 
 #include <map>
 #include <memory>
@@ -27,11 +25,6 @@ inline constexpr int64_t kFooterBytesMax = 256LL * 1024 * 1024;
 // Reads and checks the footer. kCorrupt: not a complete Parquet file. kUnsupported: encrypted.
 Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAccessFile& file,
                                                           int64_t size);
-
-// Reader properties for our scans: page checksums verified where a file has them, large chunks
-// streamed through a buffer instead of read whole.
-parquet::ReaderProperties MakeReaderProperties(const parquet::FileMetaData& footer,
-                                               int64_t file_size, arrow::MemoryPool* pool);
 
 // Empty if every column chunk can be decoded here; else the reason. Also checks that chunk offsets
 // and sizes lie within the file (then the result is an error, kCorrupt).

@@ -42,22 +42,10 @@ std::string_view OtherFormat(arrow::io::RandomAccessFile& file, int64_t size) {
   return {};
 }
 
-// Streams every chunk through a small buffer of the bounded pool, so that the bound holds for
-// chunks of any size.
-parquet::ReaderProperties ScanProperties(const parquet::FileMetaData& footer, BoundedPool& pool) {
-  int64_t largest = 4 * kKiB;
-  for (int g = 0; g < footer.num_row_groups(); ++g) {
-    const auto group = footer.RowGroup(g);
-    for (int c = 0; c < group->num_columns(); ++c) {
-      largest = std::max(largest, group->ColumnChunk(c)->total_compressed_size());
-    }
-  }
-  const int64_t buffer = std::clamp(pool.bytes_max() / 32, 16 * kKiB, kMiB);
-  parquet::ReaderProperties properties(pool.hard());
-  properties.set_page_checksum_verification(true);
-  properties.enable_buffered_stream();
-  properties.set_buffer_size(std::min(largest, buffer));
-  return properties;
+// Chunks go through a small buffer of the bounded pool, so that the bound holds for chunks of any
+// size.
+int64_t ReadBytes(const BoundedPool& pool) {
+  return std::clamp(pool.bytes_max() / 32, 16 * kKiB, kMiB);
 }
 
 // ------------------------------------------------------------------------------------ schema
@@ -149,8 +137,8 @@ class TypedCursor final : public LeafCursor {
       return Fail(Damaged("has " + std::to_string(chunk->num_values()) + " values in a row group " +
                           "of " + std::to_string(rows_left_) + " rows"));
     }
-    group_ = file_.reader->RowGroup(group);
-    reader_ = std::static_pointer_cast<parquet::TypedColumnReader<DType>>(group_->Column(column_));
+    reader_ = std::static_pointer_cast<parquet::TypedColumnReader<DType>>(
+        ReadColumn(file_.Pages(), group, column_));
     return {};
   }
 
@@ -175,7 +163,6 @@ class TypedCursor final : public LeafCursor {
       return Fail(Damaged("has more values than rows"));
     }
     reader_.reset();
-    group_.reset();
     return {};
   }
 
@@ -252,7 +239,6 @@ class TypedCursor final : public LeafCursor {
   const int column_;
   const LeafReading reading_;
   const parquet::ColumnDescriptor& descriptor_;
-  std::shared_ptr<parquet::RowGroupReader> group_;
   std::shared_ptr<parquet::TypedColumnReader<DType>> reader_;
   int64_t rows_left_ = 0;
   std::vector<int16_t> definition_;
@@ -413,8 +399,10 @@ Result<ScanFile> OpenScanFile(ReaderCache& cache, const std::string& key, int64_
                       " rows, the table's metadata says " + std::to_string(records),
                   "record_count", kRestoreHint);
     }
-    scan.reader =
-        parquet::ParquetFileReader::Open(file, ScanProperties(*scan.footer, pool), scan.footer);
+    scan.file = std::move(file);
+    scan.size = size;
+    scan.pool = pool.hard();
+    scan.read_bytes = ReadBytes(pool);
     return scan;
   });
 }

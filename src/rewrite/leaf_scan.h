@@ -6,7 +6,6 @@
 #ifndef LITHIFY_REWRITE_LEAF_SCAN_H_
 #define LITHIFY_REWRITE_LEAF_SCAN_H_
 
-#include <parquet/file_reader.h>
 #include <parquet/metadata.h>
 
 #include <cstdint>
@@ -23,13 +22,19 @@
 #include "rewrite/arrow_io.h"
 #include "rewrite/group_runner.h"
 #include "rewrite/leaf_value.h"
+#include "rewrite/page_reader.h"
 
 namespace lithify::rewrite {
 
 struct ScanFile {
   std::string key;
   std::shared_ptr<parquet::FileMetaData> footer;
-  std::unique_ptr<parquet::ParquetFileReader> reader;
+  std::shared_ptr<arrow::io::RandomAccessFile> file;
+  int64_t size = 0;
+  arrow::MemoryPool* pool = nullptr;
+  int64_t read_bytes = 0;
+
+  PagesFile Pages() const { return {file, size, footer.get(), pool, read_bytes}; }
 };
 
 // `size` and `records` as the table's metadata says, -1: unknown. kCorrupt: damaged, or with

@@ -1,7 +1,5 @@
 #include "rewrite/open_group.h"
 
-#include <parquet/file_reader.h>
-
 #include <utility>
 
 #include "base/text.h"
@@ -74,8 +72,7 @@ Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>&
       LITHIFY_TRY(CheckClaims(input, *source));
       LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
       source->file = file;
-      source->reader = parquet::ParquetFileReader::Open(
-          file, MakeReaderProperties(*source->footer, input.size, pool.hard()), source->footer);
+      source->pool = pool.hard();
       return {};
     });
     if (!opened) return Fail(std::move(opened.error()));

@@ -31,15 +31,20 @@ class PageCodec {
   // Appends what `stored` unpacks to, which must be exactly `size` bytes: kCorrupt otherwise, and
   // `out` is as before. The caller has bounded `size`.
   Status Decompress(std::span<const uint8_t> stored, int64_t size, std::string* out);
+  // The same into `out`, all of it, whose content is undefined after an error.
+  Status DecompressTo(std::span<const uint8_t> stored, std::span<uint8_t> out);
   // Appends `plain` packed; returns how many bytes that were.
   Result<int64_t> Compress(std::span<const uint8_t> plain, std::string* out);
 
  private:
-  explicit PageCodec(std::unique_ptr<arrow::util::Codec> codec);
+  PageCodec(arrow::Compression::type type, int level, std::unique_ptr<arrow::util::Codec> codec);
   Result<int64_t> Unpack(std::span<const uint8_t> stored, std::span<uint8_t> out);
   Result<int64_t> Pack(std::span<const uint8_t> plain, std::span<uint8_t> out);
+  int64_t PackedBytesMax(std::span<const uint8_t> plain) const;
 
-  std::unique_ptr<arrow::util::Codec> codec_;  // Null: bodies are stored as they are.
+  arrow::Compression::type type_;
+  int level_;                                  // Of zstd.
+  std::unique_ptr<arrow::util::Codec> codec_;  // Null for zstd, and where bodies are not packed.
 };
 
 }  // namespace lithify::rewrite

@@ -70,11 +70,19 @@ Result<bool> RawPages::Next(RawPage* page) {
   return last_;
 }
 
+void RawPages::Release() {
+  if (buffer_ == nullptr || buffer_->size() <= options_.read_bytes) return;
+  buffer_.reset();
+  held_from_ = at_;
+  held_ = 0;
+}
+
 Result<bool> RawPages::Advance(RawPage* page) {
   // Where writers made no data page, they state its offset as 0.
   if (range_.num_values == 0) return false;
   at_ += std::exchange(past_, 0);
-  while (at_ < range_.start + range_.bytes || values_ < range_.num_values) {
+  while (options_.exact ? at_ < range_.start + range_.bytes || values_ < range_.num_values
+                        : at_ < end_) {
     LITHIFY_TRY_ASSIGN(const size_t header_size, ReadHeader(&page->header));
     const auto header_bytes = static_cast<int64_t>(header_size);
     LITHIFY_TRY(CheckSizes(page->header, header_bytes));
@@ -192,7 +200,7 @@ Status RawPages::Count(const PageHeader& header) {
   if (!header.is_data()) return {};
   ++data_pages_;
   values_ += header.num_values;
-  if (values_ > range_.num_values) {
+  if (options_.exact && values_ > range_.num_values) {
     return Corrupt("pages of more than the " + std::to_string(range_.num_values) +
                    " values of their column chunk, at " + std::to_string(at_));
   }

@@ -39,6 +39,8 @@ struct RawPagesOptions {
   int64_t page_bytes_max = kGiB;
   // Next() reads headers only, and Load() a body: for a look at chunks whose bytes lie at hand.
   bool bodies_on_demand = false;
+  // Pages hold exactly the range's values and bytes; else they end where its bytes do.
+  bool exact = true;
 };
 
 // Spans are valid until the next call of Next().
@@ -81,15 +83,17 @@ class RawPages final : public PageSource {
   ~RawPages() override;
 
   // The next data or dictionary page; index pages and those of unknown types are passed over.
-  // False: that was the last one, and the pages hold exactly the range's values and bytes. kCorrupt
-  // where they do not, or the file is shorter than the range, or a dictionary is not the first
-  // page. A chunk of no values has no pages, whatever its bytes: Arrow does not look at them,
-  // either. Errors name offsets; the caller adds file and column. After an error or false it says
-  // the same again.
+  // False: that was the last one, and the pages hold exactly the range's values and bytes, if that
+  // is asked for. kCorrupt where they do not, or the file is shorter than the range, or a
+  // dictionary is not the first page. A chunk of no values has no pages, whatever its bytes: Arrow
+  // does not look at them, either. Errors name offsets; the caller adds file and column. After an
+  // error or false it says the same again.
   Result<bool> Next(RawPage* page) override;
   Status Load(RawPage* page) override;
 
   int64_t values_seen() const { return values_; }
+  // The page at hand is done with: its memory is given back, if it is much.
+  void Release();
 
  private:
   Result<bool> Advance(RawPage* page);

@@ -38,7 +38,7 @@ struct ChunkEncoding {
   parquet::Encoding::type plain = parquet::Encoding::PLAIN;
 };
 
-ChunkEncoding InspectChunk(const InputSource& in, int group, int leaf) {
+Result<ChunkEncoding> InspectChunk(const InputSource& in, int group, int leaf) {
   ChunkEncoding found;
   const auto chunk = in.footer->RowGroup(group)->ColumnChunk(leaf);
   for (const auto encoding : chunk->encodings()) {
@@ -55,11 +55,11 @@ ChunkEncoding InspectChunk(const InputSource& in, int group, int leaf) {
   }
   if (!found.dictionary_used || found.dictionary_abandoned || chunk->num_values() == 0)
     return found;
-  const auto page = in.reader->RowGroup(group)->GetColumnPageReader(leaf)->NextPage();
-  if (page != nullptr && page->type() == parquet::PageType::DICTIONARY_PAGE) {
-    const auto& dictionary = static_cast<const parquet::DictionaryPage&>(*page);
+  RawPage page;
+  LITHIFY_TRY_ASSIGN(const bool any, OpenChunk(in.Pages(), group, leaf)->Next(&page));
+  if (any && page.header.type == PageType::kDictionary) {
     found.distinct_share =
-        static_cast<double>(dictionary.num_values()) / static_cast<double>(chunk->num_values());
+        static_cast<double>(page.header.num_values) / static_cast<double>(chunk->num_values());
   }
   return found;
 }
@@ -97,9 +97,7 @@ Result<std::vector<ColumnEncoding>> ChooseEncodings(const OpenedGroup& group,
       if (source.levels_only || in.footer->num_row_groups() == 0) continue;
       LITHIFY_TRY_ASSIGN(const ChunkEncoding chunk,
                          GuardParquet(in.key + ": column " + group.leaves[leaf].path,
-                                      [&]() -> Result<ChunkEncoding> {
-                                        return InspectChunk(in, 0, source.input_leaf);
-                                      }));
+                                      [&] { return InspectChunk(in, 0, source.input_leaf); }));
       ++seen;
       if (chunk.dictionary_used && !chunk.dictionary_abandoned &&
           chunk.distinct_share <= kDistinctShareMax) {
