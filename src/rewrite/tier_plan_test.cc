@@ -140,11 +140,11 @@ TEST_F(TierPlanTest, WhatMayBeSplicedIsNotCountedTwice) {
   EXPECT_EQ(plan_.columns[1].tiers, (Counts{{"splice", 3}}));
 }
 
-TEST_F(TierPlanTest, AnotherCodec) {
+TEST_F(TierPlanTest, AnotherCodecIsNoReason) {
   PutColumns({{"a", Longs()}}, Plain());
   PutColumns({{"a", Longs()}}, Plain([](auto& b) { b.compression(arrow::Compression::SNAPPY); }));
   Request();
-  ExpectTiers({{"recode", 2}}, {{"another codec", 2}}, {{"another codec", 2}});
+  ExpectTiers({{"splice", 2}}, {}, {});
 }
 
 TEST_F(TierPlanTest, PagesDecideOfFiltersAndSmallPages) {
