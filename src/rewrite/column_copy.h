@@ -38,7 +38,10 @@ struct InputSource {
   std::shared_ptr<arrow::io::RandomAccessFile> file;
   arrow::MemoryPool* pool = nullptr;  // Of buffers that are read into.
 
-  PagesFile Pages() const { return {file, size, footer.get(), pool}; }
+  // Where each read is a request, few chunks take more than one.
+  PagesFile Pages() const {
+    return {file, size, footer.get(), pool, small_reads_are_cheap ? kMiB : 4 * kMiB};
+  }
 };
 
 // What the columns of one row group share while they are read: hashes per row, and the raw values
