@@ -26,7 +26,7 @@ namespace lithify::rewrite {
 struct OutputMark {
   std::string job_id;
   std::string partition;                // Key prefix of the partition it was made for.
-  std::vector<std::string> inputs;      // Bare names of the group's inputs.
+  std::vector<std::string> inputs;      // Bare names of the group's inputs, if they are few.
   std::optional<ContentDigest> digest;  // Of this file's rows, if all of it was read.
 };
 

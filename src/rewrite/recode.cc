@@ -299,15 +299,23 @@ class Recoder {
                                     cancel_);
   }
 
-  Status CloseOutput(Output& output) {
-    OutputMark mark{request_.job_id, request_.partition, {}, {}};
-    // Of a table, the snapshot tells what an output replaced; thousands of paths would only weigh
-    // on everybody who opens the file.
-    if (!request_.table) {
-      for (const auto& in : request_.inputs) {
-        mark.inputs.push_back(in.key.substr(request_.partition.size()));
-      }
+  // For the mark. Thousands of names would weigh on everybody who opens the file: then the audit
+  // log tells them, by the job, as of a table the snapshot tells what an output replaced.
+  std::vector<std::string> InputNames() const {
+    constexpr size_t kNamesBytesMax = 4096;
+    std::vector<std::string> names;
+    if (request_.table) return names;
+    size_t bytes = 0;
+    for (const auto& in : request_.inputs) {
+      names.push_back(in.key.substr(request_.partition.size()));
+      bytes += names.back().size();
+      if (bytes > kNamesBytesMax) return {};
     }
+    return names;
+  }
+
+  Status CloseOutput(Output& output) {
+    OutputMark mark{request_.job_id, request_.partition, InputNames(), {}};
     if (digested()) LITHIFY_TRY(SampleSpliced(output));
     LITHIFY_TRY(output.Close(std::move(mark), request_.table.get()));
     result_.report.outputs.push_back(output.Describe());

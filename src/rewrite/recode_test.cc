@@ -272,6 +272,28 @@ TEST_F(RecodeTest, P20_EveryTruncationIsCorruptAndLeavesNothing) {
   }
 }
 
+// A footer is read by everybody who opens the file.
+TEST_F(RecodeTest, TheMarkNamesInputsUnlessThereAreVeryMany) {
+  const std::string bytes =
+      WriteParquet(*MakeTable(schema({field("a", arrow::int32())}), {"[1, 2, 3]"}));
+  const auto named = [&](int files) {
+    request_.inputs.clear();
+    for (int i = 0; i < files; ++i) {
+      Put(std::to_string(files) + "-" + std::string(90, 'x') + std::to_string(i) + ".parquet",
+          bytes);
+    }
+    const auto report = Run();
+    EXPECT_TRUE(report);
+    const auto facts = runner_->Inspect("p/" + report->outputs.at(0).name);
+    EXPECT_TRUE(facts && facts->mark && facts->mark->job_id == "job");
+    return facts->mark->inputs;
+  };
+  const std::vector<std::string> few = named(3);
+  ASSERT_EQ(few.size(), 3U);
+  EXPECT_EQ(few[2], request_.inputs[2].key.substr(2));
+  EXPECT_TRUE(named(50).empty());
+}
+
 // Counts what is opened.
 class CountingStore final : public storage::ForwardingStore {
  public:
