@@ -47,8 +47,7 @@ class Case:
     def splices(self):
         """Whether something has to be. Row groups that are cut are recoded, and so are small ones
         of one writer beside those of another."""
-        return self.row_group_bytes == "128MiB" and self.writer != "mixed" and \
-            self.codec == self.output_codec
+        return self.row_group_bytes == "128MiB" and self.writer != "mixed"
 
     def write(self, tree):
         first = 0
@@ -79,7 +78,9 @@ def test_any_writer(tree, lithify, seed):
     if case.splices():
         assert tiers.get("splice", 0) > 0, tiers
     if case.codec != case.output_codec:
-        assert set(tiers) == {"recode"}
+        # Pages are unpacked and packed again, and none is moved as it is.
+        ways = report["partitions"][0]["splices"]
+        assert "copy" not in tiers and not set(ways) & {"copied", "unfolded"}, (tiers, ways)
     readers = questions.readers_of(before)
     rows = questions.assert_same_rows(before, after, readers)
     questions.assert_same_answers(before, after, rows, readers)
