@@ -71,7 +71,7 @@ Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>&
       if (!reason.empty()) return Fail(Code::kUnsupported, reason);
       LITHIFY_TRY(CheckClaims(input, *source));
       LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
-      source->file = file;
+      source->file = std::move(file);
       source->pool = pool.hard();
       return {};
     });
