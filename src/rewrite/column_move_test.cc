@@ -17,6 +17,7 @@
 
 #include "rewrite/page_codec.h"
 #include "rewrite/page_header.h"
+#include "rewrite/pages_fixture.h"
 #include "rewrite/table_fixture.h"
 
 namespace lithify::rewrite {
@@ -74,33 +75,14 @@ std::unique_ptr<parquet::ParquetFileReader> Open(const std::string& bytes) {
       std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(bytes)));
 }
 
-// Header, without its checksum, and body of each page of a chunk.
-struct Page {
-  PageHeader header;
-  std::string body;
-  bool operator==(const Page&) const = default;
-};
-std::vector<Page> PagesOf(const std::string& bytes, int group, int column) {
-  const auto footer = Open(bytes)->metadata();
-  const auto chunk = footer->RowGroup(group)->ColumnChunk(column);
-  int64_t at =
-      chunk->has_dictionary_page() ? chunk->dictionary_page_offset() : chunk->data_page_offset();
-  const int64_t end = at + chunk->total_compressed_size();
-  std::vector<Page> pages;
-  while (at < end) {
-    Page page;
-    const auto* data = reinterpret_cast<const uint8_t*>(bytes.data()) + at;
-    const auto length =
-        ParsePageHeader(std::span(data, static_cast<size_t>(end - at)), &page.header);
-    EXPECT_TRUE(length && *length > 0);
-    const auto size = static_cast<size_t>(page.header.compressed_page_size);
-    page.body.assign(reinterpret_cast<const char*>(data) + *length, size);
+// Without their checksums, which are those of their bodies.
+std::vector<PageOf> CheckedPagesOf(const std::string& bytes, int group, int column) {
+  std::vector<PageOf> pages = PagesOf(bytes, group, column);
+  for (PageOf& page : pages) {
     if (page.header.crc) {
       EXPECT_EQ(*page.header.crc, Crc32(BytesOf(page.body)));
     }
     page.header.crc.reset();
-    at += static_cast<int64_t>(*length + size);
-    pages.push_back(std::move(page));
   }
   return pages;
 }
@@ -144,7 +126,7 @@ class ColumnMoveTest : public RunnerTest {
     ASSERT_EQ(moved->num_rows(), group->num_rows());
     for (int c = 0; c < group->num_columns(); ++c) {
       SCOPED_TRACE("column " + std::to_string(c));
-      EXPECT_EQ(PagesOf(output_, out_group, c), PagesOf(in, in_group, c));
+      EXPECT_EQ(CheckedPagesOf(output_, out_group, c), CheckedPagesOf(in, in_group, c));
       const auto from = group->ColumnChunk(c);
       const auto to = moved->ColumnChunk(c);
       EXPECT_EQ(to->num_values(), from->num_values());

@@ -139,15 +139,6 @@ TEST(PageReader, PagesAreThoseOfArrowsReader) {
 std::string OnePage(const std::string& writer,
                     const std::function<void(PageHeader&, std::string&)>& change,
                     bool empty_page_behind = false) {
-  using parquet::schema::GroupNode;
-  const auto schema = std::static_pointer_cast<GroupNode>(
-      GroupNode::Make("schema", parquet::Repetition::REQUIRED,
-                      {parquet::schema::PrimitiveNode::Make("c", parquet::Repetition::REQUIRED,
-                                                            parquet::Type::INT64)}));
-  auto sink = arrow::io::BufferOutputStream::Create().ValueOrDie();
-  FileWriter file(sink, schema,
-                  Builder().compression(Compression::ZSTD)->created_by(writer)->build());
-  file.StartRowGroup();
   const std::string plain(8000, 'x');
   PageHeader header;
   header.num_values = 1000;
@@ -155,16 +146,13 @@ std::string OnePage(const std::string& writer,
   std::string body;
   EXPECT_TRUE(PageCodec::Make(Compression::ZSTD)->Compress(BytesOf(plain), &body));
   change(header, body);
-  RawColumn& column = *file.NextRawColumn();
-  column.WriteData(header, BytesOf(body), {}, RawColumn::Facts{1000, true, nullptr});
-  if (empty_page_behind) {
-    header = PageHeader();
-    column.WriteData(header, {}, {}, RawColumn::Facts{0, true, nullptr});
-  }
-  file.CloseColumn(0);
-  file.EndRowGroup(1000);
-  file.Close(nullptr);
-  return sink->Finish().ValueOrDie()->ToString();
+  const auto properties = Builder().compression(Compression::ZSTD)->created_by(writer)->build();
+  return FileOfPages(properties, 1000, [&](RawColumn& column) {
+    column.WriteData(header, BytesOf(body), {}, RawColumn::Facts{1000, true, nullptr});
+    if (empty_page_behind) {
+      column.WriteData(PageHeader(), {}, {}, RawColumn::Facts{0, true, nullptr});
+    }
+  });
 }
 
 void MakeV2(PageHeader& header, std::string&) {

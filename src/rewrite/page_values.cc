@@ -19,17 +19,12 @@ void JoinStreams(std::span<const uint8_t> streams, size_t count, size_t width, s
   }
 }
 
-std::unexpected<Error> CutOff() {
-  return Fail(Code::kCorrupt, "the values of a page are cut off", "page body",
-              "restore the file from its source");
-}
-
 // Booleans as runs, with their length in front, to bits.
 Status BitsOfRuns(std::span<const uint8_t> values, int64_t count, std::string* out) {
   uint32_t length = 0;
-  if (values.size() < sizeof length) return CutOff();
+  if (values.size() < sizeof length) return ValuesCutOff();
   std::memcpy(&length, values.data(), sizeof length);
-  if (length > values.size() - sizeof length) return CutOff();
+  if (length > values.size() - sizeof length) return ValuesCutOff();
   std::vector<uint32_t> bits(static_cast<size_t>(count));
   LITHIFY_TRY(DecodeHybrid(values.subspan(sizeof length, length), 1, count, 2, bits.data()));
   out->assign(static_cast<size_t>((count + 7) / 8), '\0');
@@ -89,7 +84,7 @@ Result<std::span<const uint8_t>> ToPlain(PageEncoding encoding, const PlainForm&
                                         " are not taken apart");
   }
   // Streams are as long as there are values: bytes behind them would shift all.
-  if (count * form.bytes != std::ssize(values)) return CutOff();
+  if (count * form.bytes != std::ssize(values)) return ValuesCutOff();
   JoinStreams(values, static_cast<size_t>(count), static_cast<size_t>(form.bytes), buffer);
   return BytesOf(*buffer);
 }

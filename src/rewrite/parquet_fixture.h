@@ -90,6 +90,13 @@ class RunnerTest : public testing::Test {
     request_.new_name = [this] { return "out" + std::to_string(outputs_++) + ".parquet"; };
     return request_;
   }
+  // Makes it a group of a table with these columns.
+  TableTarget& Table(std::vector<iceberg::Field> fields) {
+    auto table = std::make_shared<TableTarget>();
+    table->schema.fields = std::move(fields);
+    request_.table = table;
+    return *table;
+  }
   Result<GroupReport> Run() { return runner_->Run(Request(), cancel_); }
   // Outputs in order, as one table.
   std::shared_ptr<arrow::Table> Output(const GroupReport& report) {

@@ -8,11 +8,6 @@
 namespace lithify::rewrite {
 namespace {
 
-std::unexpected<Error> CutOff() {
-  return Fail(Code::kCorrupt, "the values of a page are cut off", "page body",
-              "restore the file from its source");
-}
-
 void Append(std::span<const uint8_t> bytes, std::string* out) {
   if (out != nullptr) out->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
@@ -52,7 +47,7 @@ bool Bit(std::span<const uint8_t> bits, int64_t i) {
 
 Status SplitBooleans(std::span<const uint8_t> plain, int64_t count,
                      std::span<const EntryRange> keep, std::string* kept, std::string* left) {
-  if ((count + 7) / 8 > std::ssize(plain)) return CutOff();
+  if ((count + 7) / 8 > std::ssize(plain)) return ValuesCutOff();
   BitWriter kept_bits(kept);
   BitWriter left_bits(left);
   return ForEachStretch(count, keep, [&](int64_t begin, int64_t end, bool is_kept) -> Status {
@@ -62,15 +57,6 @@ Status SplitBooleans(std::span<const uint8_t> plain, int64_t count,
   });
 }
 
-// Where the value after the one at `at` begins; 0: it is cut off.
-size_t NextByteArray(std::span<const uint8_t> plain, size_t at) {
-  uint32_t length = 0;
-  if (plain.size() - at < sizeof length) return 0;
-  std::memcpy(&length, plain.data() + at, sizeof length);
-  at += sizeof length;
-  return length > plain.size() - at ? 0 : at + length;
-}
-
 Status SplitByteArrays(std::span<const uint8_t> plain, int64_t count,
                        std::span<const EntryRange> keep, std::string* kept, std::string* left) {
   size_t at = 0;
@@ -78,7 +64,7 @@ Status SplitByteArrays(std::span<const uint8_t> plain, int64_t count,
     const size_t from = at;
     for (int64_t i = begin; i < end; ++i) {
       at = NextByteArray(plain, at);
-      if (at == 0) return CutOff();
+      if (at == 0) return ValuesCutOff();
     }
     Append(plain.subspan(from, at - from), is_kept ? kept : left);
     return {};
@@ -105,6 +91,19 @@ bool LessNumber(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::unexpected<Error> ValuesCutOff() {
+  return Fail(Code::kCorrupt, "the values of a page are cut off", "page body",
+              "restore the file from its source");
+}
+
+size_t NextByteArray(std::span<const uint8_t> plain, size_t at) {
+  uint32_t length = 0;
+  if (plain.size() - at < sizeof length) return 0;
+  std::memcpy(&length, plain.data() + at, sizeof length);
+  at += sizeof length;
+  return length > plain.size() - at ? 0 : at + length;
+}
+
 Status SplitPlain(const PlainForm& form, std::span<const uint8_t> plain, int64_t count,
                   std::span<const EntryRange> keep, std::string* kept, std::string* left) {
   switch (form.kind) {
@@ -112,7 +111,7 @@ Status SplitPlain(const PlainForm& form, std::span<const uint8_t> plain, int64_t
     case PlainForm::Kind::kByteArray: return SplitByteArrays(plain, count, keep, kept, left);
     case PlainForm::Kind::kFixed: break;
   }
-  if (count > std::ssize(plain) / form.bytes) return CutOff();
+  if (count > std::ssize(plain) / form.bytes) return ValuesCutOff();
   return ForEachStretch(count, keep, [&](int64_t begin, int64_t end, bool is_kept) -> Status {
     const auto width = static_cast<size_t>(form.bytes);
     Append(
@@ -187,7 +186,7 @@ Status ValueBounds::Add(std::span<const uint8_t> plain, int64_t count) {
     size_t at = 0;
     for (int64_t i = 0; i < count; ++i) {
       const size_t next = NextByteArray(plain, at);
-      if (next == 0) return CutOff();
+      if (next == 0) return ValuesCutOff();
       at += sizeof(uint32_t);
       const std::string_view value(reinterpret_cast<const char*>(plain.data()) + at, next - at);
       at = next;
@@ -199,11 +198,11 @@ Status ValueBounds::Add(std::span<const uint8_t> plain, int64_t count) {
     return {};
   }
   if (form_.kind == PlainForm::Kind::kBoolean) {
-    if ((count + 7) / 8 > std::ssize(plain)) return CutOff();
+    if ((count + 7) / 8 > std::ssize(plain)) return ValuesCutOff();
     AddBooleans(plain, count);
     return {};
   }
-  if (count > std::ssize(plain) / form_.bytes) return CutOff();
+  if (count > std::ssize(plain) / form_.bytes) return ValuesCutOff();
   const bool wide = form_.bytes == 8;
   switch (order_) {
     case ValueOrder::kNone: break;

@@ -37,6 +37,12 @@ enum class ValueOrder {
 Status SplitPlain(const PlainForm& form, std::span<const uint8_t> plain, int64_t count,
                   std::span<const EntryRange> keep, std::string* kept, std::string* left);
 
+// The error of values that end too early.
+std::unexpected<Error> ValuesCutOff();
+
+// Where the byte array after the one at `at`, which is within `plain`, begins; 0: it is cut off.
+size_t NextByteArray(std::span<const uint8_t> plain, size_t at);
+
 // The least and the greatest of many values. NaNs are none of them, as in Parquet's statistics.
 class ValueBounds {
  public:

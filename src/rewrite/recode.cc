@@ -390,17 +390,13 @@ class Recoder {
   // ---------------------------------------------------------------------------------- splicing
 
   ColumnSpliceOptions SpliceOptions(size_t leaf, const parquet::ColumnDescriptor* column) {
-    ColumnSpliceOptions options;
-    options.leaf = static_cast<int>(leaf);
-    options.output = group_.leaves[leaf];
+    ColumnSpliceOptions options =
+        FooterOptions(group_, request_.shape, properties_->compression(column->path()), leaf);
     options.column = column;
-    options.codec = properties_->compression(column->path());
     const auto codec_options = properties_->codec_options(column->path());
     if (codec_options != nullptr) options.codec_level = codec_options->compression_level;
     options.statistics_bytes_max = properties_->max_statistics_size(column->path());
     options.bloom_filter = properties_->bloom_filter_options(column->path()).has_value();
-    options.plain_only = std::ranges::find(request_.shape.plain_columns, options.output.path) !=
-                         request_.shape.plain_columns.end();
     options.page_bytes_min = request_.shape.splice_page_bytes_min;
     options.page_values_min = request_.shape.splice_page_values_min;
     options.page_bytes = request_.shape.page_bytes;

@@ -40,12 +40,7 @@ class MovableColumns {
     LITHIFY_TRY_ASSIGN(const auto codec, CodecOf(shape.codec));
     MovableColumns movable;
     for (size_t leaf = 0; leaf < group.leaves.size(); ++leaf) {
-      ColumnSpliceOptions& options = movable.columns_.emplace_back();
-      options.leaf = static_cast<int>(leaf);
-      options.output = group.leaves[leaf];
-      options.codec = codec;
-      options.plain_only =
-          std::ranges::find(shape.plain_columns, options.output.path) != shape.plain_columns.end();
+      movable.columns_.push_back(FooterOptions(group, shape, codec, leaf));
     }
     return movable;
   }
@@ -246,6 +241,17 @@ int64_t ShareOf(int64_t bytes, int64_t rows, int64_t rows_in) {
 int64_t DeletedRows(const InputSource& in, int64_t first, int64_t rows) {
   if (in.deleted == nullptr) return 0;
   return in.deleted->CountBelow(first + rows) - in.deleted->CountBelow(first);
+}
+
+ColumnSpliceOptions FooterOptions(const OpenedGroup& group, const OutputShape& shape,
+                                  arrow::Compression::type codec, size_t leaf) {
+  ColumnSpliceOptions options;
+  options.leaf = static_cast<int>(leaf);
+  options.output = group.leaves[leaf];
+  options.codec = codec;
+  options.plain_only =
+      std::ranges::find(shape.plain_columns, options.output.path) != shape.plain_columns.end();
+  return options;
 }
 
 Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group,

@@ -29,6 +29,10 @@ int64_t ShareOf(int64_t bytes, int64_t rows, int64_t rows_in);
 
 int64_t DeletedRows(const InputSource& in, int64_t first, int64_t rows);
 
+// What the footers tell of a column's options. `codec` is the output's.
+ColumnSpliceOptions FooterOptions(const OpenedGroup& group, const OutputShape& shape,
+                                  arrow::Compression::type codec, size_t leaf);
+
 // Row groups in rows that survive: whole input row groups together up to the bounds of the request,
 // larger ones cut. Where several files of a table are made, they can end only between row groups,
 // and must come out equal: input row groups are also cut to fill each up to the bounds, but for

@@ -377,14 +377,6 @@ TEST_F(SpliceCodecTest, R232_ThreadsDoNotChangeTheBytes) {
 // its body.
 std::string OnePage(Compression::type codec,
                     const std::function<void(PageHeader&, std::string&)>& change) {
-  using parquet::schema::GroupNode;
-  const auto schema = std::static_pointer_cast<GroupNode>(
-      GroupNode::Make("schema", parquet::Repetition::REQUIRED,
-                      {parquet::schema::PrimitiveNode::Make("c", parquet::Repetition::REQUIRED,
-                                                            parquet::Type::INT64)}));
-  auto sink = arrow::io::BufferOutputStream::Create().ValueOrDie();
-  FileWriter writer(sink, schema, Properties([&](Builder& b) { b.compression(codec); }));
-  writer.StartRowGroup();
   std::vector<int64_t> values(1000);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<int64_t>(i);
   const std::string plain(reinterpret_cast<const char*>(values.data()),
@@ -395,12 +387,10 @@ std::string OnePage(Compression::type codec,
   std::string body;
   EXPECT_TRUE(PageCodec::Make(codec)->Compress(BytesOf(plain), &body));
   change(header, body);
-  writer.NextRawColumn()->WriteData(header, BytesOf(body), {},
-                                    RawColumn::Facts{1000, true, nullptr});
-  writer.CloseColumn(0);
-  writer.EndRowGroup(1000);
-  writer.Close(nullptr);
-  return sink->Finish().ValueOrDie()->ToString();
+  const auto properties = Properties([&](Builder& b) { b.compression(codec); });
+  return FileOfPages(properties, 1000, [&](RawColumn& column) {
+    column.WriteData(header, BytesOf(body), {}, RawColumn::Facts{1000, true, nullptr});
+  });
 }
 
 TEST_F(SpliceCodecTest, ValuesOfVersionTwoThatAreNotPackedArePacked) {

@@ -7,11 +7,10 @@
 
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "rewrite/page_header.h"
+#include "rewrite/pages_fixture.h"
 #include "rewrite/parquet_fixture.h"
 
 namespace lithify::rewrite {
@@ -79,33 +78,6 @@ inline std::shared_ptr<parquet::WriterProperties> Plain(
 inline std::unique_ptr<parquet::ParquetFileReader> Open(const std::string& bytes) {
   return parquet::ParquetFileReader::Open(
       std::make_shared<arrow::io::BufferReader>(arrow::Buffer::FromString(bytes)));
-}
-
-// Headers and bodies of the pages of column 0 in row group 0.
-struct PageOf {
-  PageHeader header;
-  std::string body;
-};
-inline std::vector<PageOf> PagesOf(const std::string& bytes) {
-  const auto footer = Open(bytes)->metadata();
-  const auto group = footer->RowGroup(0);
-  const auto chunk = group->ColumnChunk(0);
-  int64_t at =
-      chunk->has_dictionary_page() ? chunk->dictionary_page_offset() : chunk->data_page_offset();
-  const int64_t end = at + chunk->total_compressed_size();
-  std::vector<PageOf> pages;
-  while (at < end) {
-    PageOf page;
-    const auto* data = reinterpret_cast<const uint8_t*>(bytes.data()) + at;
-    const auto length =
-        ParsePageHeader(std::span(data, static_cast<size_t>(end - at)), &page.header);
-    EXPECT_TRUE(length && *length > 0);
-    const auto size = static_cast<size_t>(page.header.compressed_page_size);
-    page.body.assign(reinterpret_cast<const char*>(data) + *length, size);
-    at += static_cast<int64_t>(*length + size);
-    pages.push_back(std::move(page));
-  }
-  return pages;
 }
 
 class SpliceTest : public RunnerTest {

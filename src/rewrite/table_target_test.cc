@@ -42,12 +42,6 @@ class TableTargetTest : public RunnerTest {
         WriteParquet(*MakeTable(s, json), row_group_rows));
     return request_.inputs.back();
   }
-  TableTarget& Table(std::vector<iceberg::Field> fields) {
-    auto table = std::make_shared<TableTarget>();
-    table->schema.fields = std::move(fields);
-    request_.table = table;
-    return *table;
-  }
   // Runs and compares the outputs with `expected`; then reads them back once more.
   void ExpectOutput(const std::shared_ptr<arrow::Schema>& s, const std::vector<std::string>& json) {
     const auto report = Run();

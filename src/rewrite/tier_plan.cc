@@ -53,17 +53,12 @@ Result<TierPlan> ExplainTiers(const OpenedGroup& group, const GroupRequest& requ
   TierPlan tiers;
   tiers.row_groups = std::ssize(plan);
   for (size_t leaf = 0; leaf < group.leaves.size(); ++leaf) {
-    ColumnSpliceOptions options;
-    options.leaf = static_cast<int>(leaf);
-    options.output = group.leaves[leaf];
+    ColumnSpliceOptions options = FooterOptions(group, request.shape, codec, leaf);
     options.column = schema.Column(options.leaf);
-    options.codec = codec;
     options.pool = &pool;
     options.hold_bytes = &hold_bytes;
     ColumnTiers& column = tiers.columns.emplace_back();
     column.path = options.output.path;
-    options.plain_only = std::ranges::find(request.shape.plain_columns, options.output.path) !=
-                         request.shape.plain_columns.end();
     Count(column, "recode", WhyRecoded(request.shape, false), cut);
     for (const RowGroupPlan& row_group : plan) {
       std::string why = WhyRecoded(request.shape, row_group.whole);

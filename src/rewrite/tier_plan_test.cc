@@ -98,12 +98,6 @@ class TierPlanTest : public RunnerTest {
         WriteParquet(*table, row_group_rows, properties));
     return request_.inputs.back();
   }
-  TableTarget& Table(std::vector<iceberg::Field> fields) {
-    auto table = std::make_shared<TableTarget>();
-    table->schema.fields = std::move(fields);
-    request_.table = table;
-    return *table;
-  }
 
   // Explains and runs. What the footers decide is counted alike before and after, and of the rest
   // nothing but the tier is open.
