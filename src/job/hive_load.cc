@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/guard.h"
+#include "base/parallel.h"
 #include "base/text.h"
+#include "job/from_exception.h"
 #include "table/hive_manifest.h"
 
 namespace lithify::job {
@@ -105,18 +107,37 @@ void FindReusedNames(LoadedPartition& loaded) {
   }
 }
 
+// One per name, in their order.
+std::vector<Result<rewrite::FileFacts>> InspectAll(const HiveServices& services,
+                                                   const std::string& key_prefix,
+                                                   const std::vector<std::string>& names,
+                                                   int threads) {
+  std::vector<Result<rewrite::FileFacts>> facts(names.size());
+  ForEach(names.size(), threads, [&](size_t i) {
+    const std::string key = key_prefix + names[i];
+    try {
+      facts[i] = services.runner.Inspect(key);
+    } catch (const std::exception& e) {
+      facts[i] = Fail(FromException(e, key));
+    }
+  });
+  return facts;
+}
+
 // Rows of the files that the manifest names; nullopt if one of them cannot be read.
 Result<std::optional<int64_t>> CountLiveRows(const HiveServices& services,
-                                             const HivePartitionState& state) {
+                                             const HivePartitionState& state, int threads) {
   int64_t rows = 0;
-  for (const std::string& name : state.manifest->manifest.files) {
-    auto facts = services.runner.Inspect(state.id.key_prefix + name);
+  const std::vector<std::string>& names = state.manifest->manifest.files;
+  auto inspected = InspectAll(services, state.id.key_prefix, names, threads);
+  for (size_t i = 0; i < names.size(); ++i) {
+    auto& facts = inspected[i];
     if (facts) {
       rows += facts->rows;
     } else if (facts.error().code == Code::kCorrupt || facts.error().code == Code::kNotFound) {
       return std::optional<int64_t>();
     } else {
-      return Fail(std::move(facts.error()).In(state.id.key_prefix + name));
+      return Fail(std::move(facts.error()).In(state.id.key_prefix + names[i]));
     }
   }
   return rows;
@@ -125,10 +146,11 @@ Result<std::optional<int64_t>> CountLiveRows(const HiveServices& services,
 // Over another writer's manifest, a file with just as many rows as all that is live may be what
 // that writer's compactor made of it and did not get to publish: adopted, it would show all rows
 // twice.
-Status DoubtForeignOutputs(const HiveServices& services, LoadedPartition& loaded) {
+Status DoubtForeignOutputs(const HiveServices& services, LoadedPartition& loaded, int threads) {
   if (!loaded.state.manifest || loaded.state.manifest->manifest.has_lineage) return {};
   if (loaded.Names(FileState::kLate).empty()) return {};
-  LITHIFY_TRY_ASSIGN(const std::optional<int64_t> live, CountLiveRows(services, loaded.state));
+  LITHIFY_TRY_ASSIGN(const std::optional<int64_t> live,
+                     CountLiveRows(services, loaded.state, threads));
   for (HiveFile& file : loaded.state.files) {
     if (file.state != FileState::kLate || (live && file.rows != *live)) continue;
     file.state = FileState::kAmbiguous;
@@ -159,10 +181,10 @@ void PlaceMarked(const rewrite::OutputMark& mark, const std::string& key, Loaded
                          key, "move it away; its rows belong to the other partition"};
 }
 
-Result<Look> InspectUnlisted(const HiveServices& services, const plan::HiveOptions& options,
-                             LoadedPartition& loaded, HiveFile& file) {
+Result<Look> PlaceUnlisted(const HiveServices& services, const plan::HiveOptions& options,
+                           Result<rewrite::FileFacts> facts, LoadedPartition& loaded,
+                           HiveFile& file) {
   const std::string key = loaded.state.id.key_prefix + file.name;
-  auto facts = services.runner.Inspect(key);
   if (facts) {
     file.rows = facts->rows;
     file.unsupported = facts->unsupported;
@@ -197,7 +219,8 @@ std::vector<std::string> LoadedPartition::Names(FileState wanted) const {
 }
 
 Result<LoadedPartition> LoadPartition(const HiveServices& services,
-                                      const plan::HiveOptions& options, const PartitionId& id) {
+                                      const plan::HiveOptions& options, const PartitionId& id,
+                                      int threads) {
   LITHIFY_TRY_ASSIGN(Raw raw, ReadStable(services.store, id));
   LoadedPartition loaded;
   loaded.state = std::move(raw.state);
@@ -215,17 +238,20 @@ Result<LoadedPartition> LoadPartition(const HiveServices& services,
   }
   FindReusedNames(loaded);
   loaded.foreign = loaded.Names(FileState::kAmbiguous);
+  auto inspected = InspectAll(services, id.key_prefix, loaded.Names(FileState::kLate), threads);
+  auto next = inspected.begin();
   std::vector<HiveFile> kept;
   kept.reserve(loaded.state.files.size());
   for (HiveFile& file : loaded.state.files) {
     if (file.state == FileState::kLate) {
-      LITHIFY_TRY_ASSIGN(const Look look, InspectUnlisted(services, options, loaded, file));
+      LITHIFY_TRY_ASSIGN(const Look look,
+                         PlaceUnlisted(services, options, std::move(*next++), loaded, file));
       if (look == Look::kDrop) continue;
     }
     kept.push_back(std::move(file));
   }
   loaded.state.files = std::move(kept);
-  LITHIFY_TRY(DoubtForeignOutputs(services, loaded));
+  LITHIFY_TRY(DoubtForeignOutputs(services, loaded, threads));
   return loaded;
 }
 
@@ -241,11 +267,14 @@ Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state) {
   return {};
 }
 
-Status InspectLive(const HiveServices& services, LoadedPartition& loaded) {
+Status InspectLive(const HiveServices& services, LoadedPartition& loaded, int threads) {
+  auto inspected =
+      InspectAll(services, loaded.state.id.key_prefix, loaded.Names(FileState::kLive), threads);
+  auto next = inspected.begin();
   for (HiveFile& file : loaded.state.files) {
     if (file.state != FileState::kLive) continue;
     const std::string key = loaded.state.id.key_prefix + file.name;
-    auto facts = services.runner.Inspect(key);
+    Result<rewrite::FileFacts>& facts = *next++;
     if (!facts) return Fail(std::move(facts.error()).In(key));
     file.rows = facts->rows;
     file.unsupported = facts->unsupported;

@@ -33,9 +33,10 @@ struct LoadedPartition {
 // Retired times are repaired, see RepairRetiredTimes.
 //
 // kCorrupt for a bad manifest, or one that names a file which is not there; kConflict if the
-// partition kept changing while it was read.
+// partition kept changing while it was read. Footers are read by `threads` threads.
 Result<LoadedPartition> LoadPartition(const HiveServices& services,
-                                      const plan::HiveOptions& options, const PartitionId& id);
+                                      const plan::HiveOptions& options, const PartitionId& id,
+                                      int threads);
 
 // Moves the times of files that this manifest's own job retired forward to the manifest's time: a
 // compactor may have read its clock long before its swap was applied, and the grace of readers
@@ -44,8 +45,8 @@ Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state);
 
 // Reads the footer of every live file (rows, what cannot be rewritten). kCorrupt if one is no
 // Parquet, or if there is no manifest although a file is a compaction's output: then the manifest
-// was lost, and reading all files would show rows twice.
-Status InspectLive(const HiveServices& services, LoadedPartition& loaded);
+// was lost, and reading all files would show rows twice. Footers are read by `threads` threads.
+Status InspectLive(const HiveServices& services, LoadedPartition& loaded, int threads);
 
 // Names of retired records that the listing does not show. The committer looks at each before it
 // drops the record: the listing is older than the manifest, so that a file may have been written,

@@ -101,7 +101,7 @@ Status PartitionRun::Decide() {
 }
 
 Status PartitionRun::Load() {
-  LITHIFY_TRY_ASSIGN(loaded_, LoadPartition(services_, settings_.options, id_));
+  LITHIFY_TRY_ASSIGN(loaded_, LoadPartition(services_, settings_.options, id_, share_.threads));
   return {};
 }
 
@@ -206,7 +206,7 @@ Status PartitionRun::Plan() {
   outcome_.plan = plan::PlanPartition(loaded_.state, settings_.options, now);
   if (outcome_.plan.verdict != plan::Verdict::kCandidate) return {};
   // Only now is it worth to open the files: rows, and what cannot be rewritten.
-  Status inspected = InspectLive(services_, loaded_);
+  Status inspected = InspectLive(services_, loaded_, share_.threads);
   if (!inspected && inspected.error().code == Code::kNotFound) {
     return Fail(Vanished(std::move(inspected.error())));
   }
@@ -381,7 +381,8 @@ Status PartitionRun::Rebase(const std::vector<std::string>& outputs) {
 Status PartitionRun::Bootstrap() {
   // A fresh look: readers without a manifest see all files that are here now, so the first
   // generation must name those, not the ones at planning time (R215, T20).
-  LITHIFY_TRY_ASSIGN(LoadedPartition fresh, LoadPartition(services_, settings_.options, id_));
+  LITHIFY_TRY_ASSIGN(LoadedPartition fresh,
+                     LoadPartition(services_, settings_.options, id_, share_.threads));
   if (fresh.state.manifest) {
     return Fail(Code::kConflict, "somebody else published the first generation", id_.key_prefix,
                 "the next sweep plans again");
@@ -391,7 +392,7 @@ Status PartitionRun::Bootstrap() {
     return Fail(Code::kUnsupported, "a manifest cannot name this file, so its rows would vanish",
                 id_.key_prefix + file->name, "rename or remove it");
   }
-  if (guard::kBootstrap) LITHIFY_TRY(InspectLive(services_, fresh));
+  if (guard::kBootstrap) LITHIFY_TRY(InspectLive(services_, fresh, share_.threads));
   std::vector<std::string> live = fresh.Names(FileState::kLive);
   if (!guard::kBootstrap) {
     // Broken on purpose: by now the outputs are visible, as in the order that the origin states.

@@ -55,7 +55,7 @@ Result<StatusReport> HiveJob::GetStatus(const table::PartitionFilter& filter,
     LITHIFY_TRY(cancel.Check());
     PartitionStatus status;
     status.state.id = id;
-    auto loaded = LoadPartition(services_, settings_.options, id);
+    auto loaded = LoadPartition(services_, settings_.options, id, settings_.threads);
     if (!loaded) {
       status.error = std::move(loaded.error());
     } else {
@@ -82,7 +82,8 @@ Result<HivePartitionState> HiveJob::LiveFiles(const std::string& key_prefix) {
       problem = std::move(id.error());
       continue;
     }
-    LITHIFY_TRY_ASSIGN(LoadedPartition loaded, LoadPartition(services_, settings_.options, *id));
+    LITHIFY_TRY_ASSIGN(LoadedPartition loaded,
+                       LoadPartition(services_, settings_.options, *id, settings_.threads));
     if (loaded.state.files.empty() && !loaded.state.manifest) {
       return Fail(Code::kNotFound, "there is no such partition",
                   services_.store.Describe() + "/" + prefix);

@@ -7,14 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/parallel.h"
 #include "job/explained_files.h"
+#include "job/from_exception.h"
 #include "job/hive_events.h"
 #include "job/hive_gc.h"
 #include "job/hive_job.h"
 #include "job/hive_load.h"
 #include "job/hive_partition_run.h"
 #include "job/hive_reconcile.h"
-#include "job/parallel.h"
 
 namespace lithify::job {
 namespace {
@@ -137,7 +138,7 @@ Result<GcReport> HiveJob::Collect(const table::PartitionFilter& filter, bool dry
   report.errors = std::move(found.errors);
   for (const PartitionId& id : found.partitions) {
     LITHIFY_TRY(cancel.Check());
-    auto loaded = LoadPartition(services_, settings_.options, id);
+    auto loaded = LoadPartition(services_, settings_.options, id, settings_.threads);
     if (!loaded) {
       // Somebody is busy there: nothing that cannot wait.
       if (loaded.error().code != Code::kConflict) {

@@ -14,7 +14,8 @@ constexpr int kPassesMax = 3;  // Over one partition that is compacted meanwhile
 // The files of one generation. kConflict: a file vanished, and the manifest moved on.
 Status VerifyGeneration(const HiveServices& services, const HiveSettings& settings,
                         const PartitionId& id, const CancelFlag& cancel, VerifyTreeReport& report) {
-  LITHIFY_TRY_ASSIGN(const LoadedPartition loaded, LoadPartition(services, settings.options, id));
+  LITHIFY_TRY_ASSIGN(const LoadedPartition loaded,
+                     LoadPartition(services, settings.options, id, settings.threads));
   const rewrite::RowRule rule = MakeRowRule(LayoutOf(settings, id), id);
   if (loaded.trouble) report.errors.push_back(*loaded.trouble);
   for (const HiveFile& file : loaded.state.files) {

@@ -11,9 +11,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/parallel.h"
 #include "commit/iceberg_commit.h"
+#include "job/from_exception.h"
 #include "job/iceberg_job.h"
-#include "job/parallel.h"
 #include "table/iceberg_manifest.h"
 #include "table/iceberg_value.h"
 

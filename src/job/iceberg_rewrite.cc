@@ -6,14 +6,15 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/parallel.h"
 #include "base/text.h"
 #include "job/explained_files.h"
+#include "job/from_exception.h"
 #include "job/iceberg_audit.h"
 #include "job/iceberg_files.h"
 #include "job/iceberg_guard.h"
 #include "job/iceberg_load.h"
 #include "job/iceberg_target.h"
-#include "job/parallel.h"
 #include "table/iceberg_filter.h"
 
 namespace lithify::job {

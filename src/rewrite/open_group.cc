@@ -1,7 +1,9 @@
 #include "rewrite/open_group.h"
 
+#include <atomic>
 #include <utility>
 
+#include "base/parallel.h"
 #include "base/text.h"
 #include "rewrite/footer.h"
 #include "rewrite/leaf_map.h"
@@ -29,61 +31,67 @@ Status CheckClaims(const InputFile& input, const InputSource& source) {
   return {};
 }
 
-// Small files are read once and kept, up to a bound: column after column, opening them again and
-// again would cost more than their bytes.
-class SmallFiles {
- public:
-  SmallFiles(ReaderCache& cache, int64_t bytes_max, BoundedPool& pool, const CancelFlag* cancel)
-      : cache_(cache), pool_(pool), cancel_(cancel), left_(bytes_max) {}
-
-  Result<std::shared_ptr<arrow::io::RandomAccessFile>> Open(const InputFile& input) {
-    constexpr int64_t kSmallBytes = 512 * kKiB;
-    if (input.size <= 0 || input.size > kSmallBytes || input.size > left_) {
-      return MakeArrowFile(cache_, input.key, input.size, cancel_);
-    }
-    left_ -= input.size;
-    return ReadArrowFile(cache_.store(), input.key, input.size, pool_.hard(), cancel_);
+// Which of the inputs are read once and kept. Small ones are, up to a bound: column after column,
+// opening them again and again would cost more than their bytes.
+std::vector<char> ChooseHeld(const std::vector<InputFile>& inputs, int64_t bytes_max) {
+  constexpr int64_t kSmallBytes = 512 * kKiB;
+  std::vector<char> held(inputs.size(), false);
+  int64_t left = bytes_max;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const int64_t size = inputs[i].size;
+    held[i] = size > 0 && size <= kSmallBytes && size <= left;
+    if (held[i]) left -= size;
   }
+  return held;
+}
 
- private:
-  ReaderCache& cache_;
-  BoundedPool& pool_;
-  const CancelFlag* const cancel_;
-  int64_t left_;
-};
+Result<std::unique_ptr<InputSource>> OpenInput(ReaderCache& cache, const InputFile& input,
+                                               bool held, BoundedPool& pool,
+                                               const CancelFlag* cancel) {
+  auto source = std::make_unique<InputSource>();
+  source->key = input.key;
+  source->size = input.size;
+  source->small_reads_are_cheap = cache.store().small_reads_are_cheap();
+  source->pool = pool.hard();
+  if (input.deleted != nullptr && !input.deleted->empty()) source->deleted = input.deleted;
+  auto opened = GuardParquet(input.key, [&]() -> Status {
+    if (held) {
+      LITHIFY_TRY_ASSIGN(source->file,
+                         ReadArrowFile(cache.store(), input.key, input.size, pool.hard(), cancel));
+    } else {
+      source->file = MakeArrowFile(cache, input.key, input.size, cancel);
+    }
+    LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*source->file, input.size));
+    LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*source->footer, input.size));
+    if (!reason.empty()) return Fail(Code::kUnsupported, reason);
+    LITHIFY_TRY(CheckClaims(input, *source));
+    LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
+    return {};
+  });
+  if (!opened) return Fail(std::move(opened.error()));
+  return source;
+}
 
 Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>& inputs,
-                               Reading reading, BoundedPool& pool, const CancelFlag* cancel) {
+                               Reading reading, int threads, BoundedPool& pool,
+                               const CancelFlag* cancel) {
   // Roughly what a parsed footer takes per column chunk, outside of any pool.
   constexpr int64_t kChunkBytes = 1024;
+  const std::vector<char> held =
+      ChooseHeld(inputs, reading == Reading::kPages ? pool.bytes_max() / 8 : 0);
   OpenedGroup group;
-  int64_t footer_bytes = 0;
-  SmallFiles files(cache, reading == Reading::kPages ? pool.bytes_max() / 8 : 0, pool, cancel);
-  for (const InputFile& input : inputs) {
-    auto source = std::make_unique<InputSource>();
-    source->key = input.key;
-    source->size = input.size;
-    source->small_reads_are_cheap = cache.store().small_reads_are_cheap();
-    auto opened = GuardParquet(input.key, [&]() -> Status {
-      LITHIFY_TRY_ASSIGN(auto file, files.Open(input));
-      LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*file, input.size));
-      LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*source->footer, input.size));
-      if (!reason.empty()) return Fail(Code::kUnsupported, reason);
-      LITHIFY_TRY(CheckClaims(input, *source));
-      LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
-      source->file = std::move(file);
-      source->pool = pool.hard();
-      return {};
-    });
-    if (!opened) return Fail(std::move(opened.error()));
-    if (input.deleted != nullptr && !input.deleted->empty()) source->deleted = input.deleted;
-    footer_bytes += kChunkBytes * source->footer->num_row_groups() * source->footer->num_columns();
-    if (footer_bytes > pool.bytes_max() / 2) {
-      return Fail(Code::kLimit, "the footers of the inputs do not fit the memory bound", input.key,
-                  "raise --memory");
+  group.inputs.resize(inputs.size());
+  std::atomic<int64_t> footer_bytes{0};
+  LITHIFY_TRY(TryForEach(inputs.size(), threads, [&](size_t i) -> Status {
+    LITHIFY_TRY_ASSIGN(group.inputs[i], OpenInput(cache, inputs[i], held[i] != 0, pool, cancel));
+    const parquet::FileMetaData& footer = *group.inputs[i]->footer;
+    const int64_t bytes = kChunkBytes * footer.num_row_groups() * footer.num_columns();
+    if (footer_bytes.fetch_add(bytes) + bytes > pool.bytes_max() / 2) {
+      return Fail(Code::kLimit, "the footers of the inputs do not fit the memory bound",
+                  inputs[i].key, "raise --memory");
     }
-    group.inputs.push_back(std::move(source));
-  }
+    return {};
+  }));
   return group;
 }
 
@@ -142,9 +150,9 @@ void ChooseCountingLeaves(OpenedGroup& group) {
 }  // namespace
 
 Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
-                              const TableTarget* table, Reading reading, BoundedPool& pool,
-                              const CancelFlag* cancel) {
-  LITHIFY_TRY_ASSIGN(OpenedGroup group, OpenInputs(cache, inputs, reading, pool, cancel));
+                              const TableTarget* table, Reading reading, int threads,
+                              BoundedPool& pool, const CancelFlag* cancel) {
+  LITHIFY_TRY_ASSIGN(OpenedGroup group, OpenInputs(cache, inputs, reading, threads, pool, cancel));
   if (table != nullptr) {
     LITHIFY_TRY(UnderTable(group, inputs, *table));
   } else {
@@ -160,7 +168,8 @@ Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& 
 
 Result<OpenedGroup> OpenFile(ReaderCache& cache, const InputFile& file, BoundedPool& pool,
                              const CancelFlag* cancel) {
-  LITHIFY_TRY_ASSIGN(OpenedGroup group, OpenInputs(cache, {file}, Reading::kPages, pool, cancel));
+  LITHIFY_TRY_ASSIGN(OpenedGroup group,
+                     OpenInputs(cache, {file}, Reading::kPages, 1, pool, cancel));
   LITHIFY_TRY(UnderUnion(group, false));
   group.leaves = OutputLeaves(*group.output_schema);
   return group;

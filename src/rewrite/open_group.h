@@ -26,10 +26,11 @@ struct OpenedGroup {
 enum class Reading { kFooters, kPages };
 
 // Parses every input's footer, checks that all can be read and are what the table says of them,
-// and unites their schemas, or brings them under that of `table` where there is one.
+// and unites their schemas, or brings them under that of `table` where there is one. Files are
+// opened by `threads` threads.
 Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
-                              const TableTarget* table, Reading reading, BoundedPool& pool,
-                              const CancelFlag* cancel);
+                              const TableTarget* table, Reading reading, int threads,
+                              BoundedPool& pool, const CancelFlag* cancel);
 
 // One file under its own schema, for reading back.
 Result<OpenedGroup> OpenFile(ReaderCache& cache, const InputFile& file, BoundedPool& pool,

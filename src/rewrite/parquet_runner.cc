@@ -114,8 +114,9 @@ class ParquetRunner final : public GroupRunner {
     BoundShape(bounded);
     BoundedPool pool(PoolBytes(request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_));
     ReaderCache cache(store_, kOpenFilesMax);
-    LITHIFY_TRY_ASSIGN(const auto group, OpenGroup(cache, bounded.inputs, bounded.table.get(),
-                                                   Reading::kFooters, pool, &cancel));
+    LITHIFY_TRY_ASSIGN(const auto group,
+                       OpenGroup(cache, bounded.inputs, bounded.table.get(), Reading::kFooters,
+                                 request.threads, pool, &cancel));
     return GuardParquet(request.partition, [&] { return ExplainTiers(group, bounded, pool); });
   }
 
@@ -185,7 +186,7 @@ class ParquetRunner final : public GroupRunner {
     ReaderCache cache(store_, kOpenFilesMax);
     const auto rewrite = [&]() -> Result<RecodeResult> {
       LITHIFY_TRY_ASSIGN(auto group, OpenGroup(cache, request.inputs, request.table.get(),
-                                               Reading::kPages, pool, &cancel));
+                                               Reading::kPages, request.threads, pool, &cancel));
       return Recode(store_, group, request, pool, cancel);
     };
     auto recoded = rewrite();

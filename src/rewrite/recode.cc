@@ -9,9 +9,9 @@
 #include <map>
 #include <mutex>
 #include <numeric>
-#include <thread>
 #include <utility>
 
+#include "base/parallel.h"
 #include "base/text.h"
 #include "rewrite/column_move.h"
 #include "rewrite/column_splice.h"
@@ -485,7 +485,7 @@ class Recoder {
       LITHIFY_TRY_ASSIGN(digests[i], DigestInputs(*chosen[i]));
       return {};
     };
-    LITHIFY_TRY(ForEach(chosen.size(), Threads(), read));
+    LITHIFY_TRY(TryForEach(chosen.size(), Threads(), read));
     result_.samples.insert(result_.samples.end(), digests.begin(), digests.end());
     return {};
   }
@@ -599,31 +599,9 @@ class Recoder {
   }
 
   // The widest column first.
-  Status ForEachColumn(int threads, const std::function<Status(size_t)>& body) const {
-    return ForEach(order_.size(), threads, [&](size_t i) { return body(order_[i]); });
-  }
-
-  static Status ForEach(size_t count, int threads, const std::function<Status(size_t)>& body) {
-    std::atomic<size_t> next{0};
-    std::atomic<bool> failed{false};
-    std::vector<Status> statuses(count);
-    const auto work = [&] {
-      for (size_t i = next++; i < count && !failed; i = next++) {
-        statuses[i] = body(i);
-        if (!statuses[i]) failed = true;
-      }
-    };
-    {
-      std::vector<std::jthread> pool;
-      try {
-        for (int t = 1; t < threads; ++t) pool.emplace_back(work);
-      } catch (const std::system_error&) {
-        // No more threads to be had: those that run, this one at least, do the work.
-      }
-      work();
-    }
-    for (auto& status : statuses) LITHIFY_TRY(std::move(status));
-    return {};
+  template <typename F>
+  Status ForEachColumn(int threads, const F& body) const {
+    return TryForEach(order_.size(), threads, [&](size_t i) { return body(order_[i]); });
   }
 
   void ReportProgress(int64_t bytes, int64_t columns_done) {

@@ -1,14 +1,12 @@
 #include "rewrite/verify.h"
 
 #include <algorithm>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "base/parallel.h"
 #include "base/text.h"
 #include "rewrite/column_copy.h"
 #include "rewrite/page_threads.h"
@@ -31,7 +29,6 @@ class RowGroupDigester {
         row_group_(row_group),
         pool_(pool),
         page_threads_(page_threads),
-        statuses_(file.leaves.size()),
         digests_(file.leaves.size()),
         bytes_(file.leaves.size()) {
     const InputSource& in = *file_.inputs.front();
@@ -48,27 +45,8 @@ class RowGroupDigester {
 
   // The columns' digests; their rows' hashes and times are added to `shared`.
   Result<std::vector<Digest128>> Read(int threads, RowGroupRows& shared) {
-    std::atomic<size_t> next{0};
-    std::atomic<bool> failed{false};
-    const auto work = [&] {
-      for (size_t i = next++; i < order_.size() && !failed; i = next++) {
-        Status& status = statuses_[order_[i]];
-        status = ReadColumn(order_[i], shared);
-        if (!status) failed = true;
-      }
-    };
-    {
-      std::vector<std::jthread> pool;
-      try {
-        for (int t = 1; t < std::min<int64_t>(threads, std::ssize(order_)); ++t) {
-          pool.emplace_back(work);
-        }
-      } catch (const std::system_error&) {
-        // No more threads to be had: those that run, this one at least, do the work.
-      }
-      work();
-    }
-    for (auto& status : statuses_) LITHIFY_TRY(std::move(status));
+    LITHIFY_TRY(TryForEach(order_.size(), threads,
+                           [&](size_t i) { return ReadColumn(order_[i], shared); }));
     return std::move(digests_);
   }
 
@@ -98,7 +76,6 @@ class RowGroupDigester {
   const int row_group_;
   BoundedPool& pool_;
   PageThreads* const page_threads_;
-  std::vector<Status> statuses_;
   std::vector<Digest128> digests_;
   std::vector<int64_t> bytes_;  // Uncompressed.
   std::vector<size_t> order_;
