@@ -109,7 +109,8 @@ Status ChunkSurvey::LookAtPage(const RawPage& page, InputChunk& chunk, Dictionar
     return Leave("its levels are encoded in an old way");
   }
   const bool unpacks = chunk.transcoded || header.uses_dictionary() || options_.bloom_filter ||
-                       (header.type == PageType::kData && chunk.shape.repetition_max > 0);
+                       (header.type == PageType::kData &&
+                        (chunk.shape.repetition_max > 0 || !chunk.level_map.empty()));
   if (unpacks && header.uncompressed_page_size > options_.page_bytes_max / 4) {
     return Leave("a page that is unpacked is large");
   }
@@ -248,7 +249,9 @@ bool ChunkSurvey::Unfold(InputChunk& chunk, const Dictionary& dictionary) const 
   if (chunk.widened) {
     AppendLevelRun(definition_max, dictionary.values, definition_max, &levels);
   } else if (definition_max > 0) {
-    AppendHybrid(dictionary.definition, BitWidth(static_cast<uint32_t>(definition_max)), &levels);
+    std::vector<uint32_t> definition = dictionary.definition;
+    if (!chunk.level_map.empty()) Replace(definition, chunk.level_map);
+    AppendHybrid(definition, BitWidth(static_cast<uint32_t>(definition_max)), &levels);
   }
   page.definition_levels_byte_length =
       static_cast<int32_t>(levels.size()) - page.repetition_levels_byte_length;

@@ -45,7 +45,7 @@ class ColumnMove final : public ColumnSplice {
     LITHIFY_TRY_ASSIGN(
         chunk_, DescribeChunk(in, place, options_.leaf, *stated, group->num_rows(), merged_));
     chunk_.codec = &codec_;
-    merged_.Add(*in.footer, *stated, chunk_.descriptor());
+    merged_.Add(*in.footer, *stated, chunk_.descriptor(), SourceOf(in, options_).definition_map);
     if (with_filter) LITHIFY_TRY(TakeFilter(*stated));
     const bool by_headers = ChunkBytes::MayGoByHeaders(chunk_);
     if (!by_headers) LITHIFY_TRY(bytes_.Hold(chunk_));
@@ -139,7 +139,7 @@ bool MayBeMoved(const InputSource& in, const GroupPlace& place,
                 const ColumnSpliceOptions& options) {
   if (!CheckColumn(in, options)) return false;
   const LeafSource& source = SourceOf(in, options);
-  // A required column that becomes optional gets levels in front.
+  // Where more becomes optional, pages get other levels.
   if (std::ssize(source.definition_map) != options.output.definition_max + 1) return false;
   const auto chunk = in.footer->RowGroup(place.group)->ColumnChunk(source.input_leaf);
   if (chunk->compression() != options.codec) return false;

@@ -5,6 +5,7 @@
 #include <parquet/metadata.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "rewrite/page_codec.h"
 #include "rewrite/page_values.h"
 #include "rewrite/raw_pages.h"
+#include "rewrite/releveled_pages.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -48,17 +50,19 @@ Status CheckSource(const LeafSource& source, const OutputLeaf& output) {
   if (source.must_be_null) return Leave("its type is null");
   if (source.levels_only || source.input_leaf < 0) return Leave("an input lacks it");
   if (source.conversion != Conversion::kNone) return Leave("another type");
-  // A flat column that is required in the input: all its values are there.
-  if (output.definition_max == 1 && output.repetition_max == 0 &&
-      std::ssize(source.definition_map) == 1 && source.definition_map[0] == 1) {
-    return {};
-  }
-  // Levels pass through as they are.
-  bool same = std::ssize(source.definition_map) == output.definition_max + 1;
-  for (size_t level = 0; same && level < source.definition_map.size(); ++level) {
-    same = source.definition_map[level] == static_cast<int16_t>(level);
-  }
-  return same ? Status() : Leave("other parts of it are required");
+  // Each level stays apart from the others, and that of values is that of values.
+  const std::vector<int16_t>& map = source.definition_map;
+  const bool rises = std::ranges::adjacent_find(map, std::greater_equal<>()) == map.end();
+  if (!rises || map.back() != output.definition_max) return Leave("nested in another way");
+  return {};
+}
+
+// What becomes of each level; empty: all stay.
+std::vector<uint32_t> LevelMapOf(const LeafSource& source) {
+  std::vector<uint32_t> map(source.definition_map.begin(), source.definition_map.end());
+  // It rises from 0 or more: each is itself if the last one is.
+  if (map.back() + 1 == map.size()) map.clear();
+  return map;
 }
 
 class Splice final : public ColumnSplice {
@@ -148,17 +152,20 @@ class Splice final : public ColumnSplice {
     const auto group = in.footer->RowGroup(place.group);
     if (group->num_rows() == 0) return {};
     LITHIFY_TRY(CheckColumn(in, options_));
-    const auto stated =
-        group->ColumnChunk(in.leaves[static_cast<size_t>(options_.leaf)].input_leaf);
+    const LeafSource& source = in.leaves[static_cast<size_t>(options_.leaf)];
+    const auto stated = group->ColumnChunk(source.input_leaf);
     LITHIFY_TRY_ASSIGN(InputChunk chunk, DescribeChunk(in, place, options_.leaf, *stated,
                                                        group->num_rows(), merged_));
     chunk.transcoded = stated->compression() != options_.codec;
     LITHIFY_TRY_ASSIGN(chunk.codec, CodecOf(stated->compression()));
-    chunk.widened = chunk.shape.definition_max < options_.output.definition_max;
+    chunk.widened = chunk.shape.definition_max == 0 && options_.output.definition_max > 0;
+    if (!chunk.widened) chunk.level_map = LevelMapOf(source);
     chunk.deletes = in.deleted != nullptr && in.deleted->CountBelow(chunk.first_row + chunk.rows) !=
                                                  in.deleted->CountBelow(chunk.first_row);
     // What is left of a chunk without some of its rows shows as it is written.
-    if (!chunk.deletes) merged_.Add(*in.footer, *stated, chunk.descriptor());
+    if (!chunk.deletes) {
+      merged_.Add(*in.footer, *stated, chunk.descriptor(), source.definition_map);
+    }
     chunks_.push_back(std::move(chunk));
     return {};
   }
@@ -186,6 +193,20 @@ class Splice final : public ColumnSplice {
     if (chunk.mask == nullptr) return pages;
     return std::make_unique<MaskedPages>(*chunk.mask, std::move(pages), *chunk.codec,
                                          OrderOf(*options_.column), witness);
+  }
+
+  // The pages with the output's levels, where those that are there are others.
+  std::unique_ptr<PageSource> Relevel(const InputChunk& chunk,
+                                      std::unique_ptr<PageSource> pages) const {
+    if (chunk.level_map.empty()) return pages;
+    return std::make_unique<ReleveledPages>(std::move(pages), chunk.shape, chunk.level_map,
+                                            options_.output.definition_max, *chunk.codec);
+  }
+
+  // Levels of what Relevel() gives.
+  LevelShape WrittenShape(const InputChunk& chunk) const {
+    if (chunk.level_map.empty()) return chunk.shape;
+    return {options_.output.definition_max, options_.output.repetition_max};
   }
 
   MaskedChunk ToMask(const InputChunk& chunk) const {
@@ -396,7 +417,7 @@ class Splice final : public ColumnSplice {
 
   Status WritePages(const InputChunk& chunk, const StatedBounds& stated, MaskWitness* witness) {
     // What was kept has been verified.
-    const auto pages = Open(chunk, chunk.held == nullptr, witness);
+    const auto pages = Relevel(chunk, Open(chunk, chunk.held == nullptr, witness));
     dictionary_.reset();
     size_t at = 0;
     RawPage page;
@@ -458,7 +479,7 @@ class Splice final : public ColumnSplice {
                  const std::optional<parquet::EncodedStatistics>& bounds) {
     const PageHeader& header = page.header;
     LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
-                       UnpackPage(page, chunk.shape, *chunk.codec, &unpacked_));
+                       UnpackPage(page, WrittenShape(chunk), *chunk.codec, &unpacked_));
     if (unpacked.parts.rows != seen.rows || unpacked.parts.begins_row != seen.begins_row) {
       return Fail(Changed());
     }
@@ -488,7 +509,7 @@ class Splice final : public ColumnSplice {
     if (!page.header.uses_dictionary()) {
       if (to_->bloom_filter() != nullptr) {
         LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
-                           UnpackPage(page, chunk.shape, *chunk.codec, &unpacked_));
+                           UnpackPage(page, WrittenShape(chunk), *chunk.codec, &unpacked_));
         LITHIFY_TRY(FilterPage(page.header.encoding, unpacked));
       }
       return Put(chunk, page, facts);
@@ -503,7 +524,7 @@ class Splice final : public ColumnSplice {
     return {};
   }
 
-  // A page of a required column gets levels in front where the output's has some.
+  // A page without definition levels gets some in front where the output's has them.
   void PutParts(const InputChunk& chunk, PageHeader header, std::span<const uint8_t> front,
                 std::span<const uint8_t> rest, const RawColumn::Facts& facts) {
     if (!chunk.widened) return to_->WriteData(header, front, rest, facts);
@@ -561,7 +582,7 @@ class Splice final : public ColumnSplice {
       return Put(chunk, page, facts);
     }
     LITHIFY_TRY_ASSIGN(const UnpackedPage unpacked,
-                       UnpackPage(page, chunk.shape, *chunk.codec, &unpacked_));
+                       UnpackPage(page, WrittenShape(chunk), *chunk.codec, &unpacked_));
     const int64_t present = unpacked.parts.present;
     if (present == 0 || chunk.mapping.identity) {
       // An index beyond the own dictionary must not come to mean a value of another file.

@@ -36,11 +36,14 @@ struct InputChunk {
   int64_t rows = 0;       // That survive, once that is known.
   int64_t first_row = 0;  // Of its row group, in the file.
   ChunkRange range;
-  PageCodec* codec = nullptr;                           // Unpacks its pages.
-  bool transcoded = false;                              // That is another codec than the output's.
-  bool has_dictionary = false;                          // As the footer says; the pages decide.
-  LevelShape shape;                                     // Its own.
-  bool widened = false;                                 // Required here, optional in the output.
+  PageCodec* codec = nullptr;   // Unpacks its pages.
+  bool transcoded = false;      // That is another codec than the output's.
+  bool has_dictionary = false;  // As the footer says; the pages decide.
+  LevelShape shape;             // Its own.
+  // Where more is optional in the output: it has no definition levels here but does there,
+  bool widened = false;
+  // or what each of them becomes; empty: it stays what it is.
+  std::vector<uint32_t> level_map;
   bool trusted = false;                                 // What its pages' headers say of values.
   std::optional<parquet::EncodedStatistics> stated;     // In the footer, where that is enough.
   std::optional<int64_t> nulls;                         // Likewise.

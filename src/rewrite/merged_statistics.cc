@@ -156,9 +156,10 @@ bool MergedStatistics::Clean(EncodedStatistics& stated, int64_t values, bool req
 
 void MergedStatistics::Add(const parquet::FileMetaData& footer,
                            const parquet::ColumnChunkMetaData& chunk,
-                           const parquet::ColumnDescriptor& input) {
+                           const parquet::ColumnDescriptor& input,
+                           std::span<const int16_t> definition_map) {
   if (chunk.num_values() == 0) return;
-  AddSizes(chunk, input);
+  AddSizes(chunk, definition_map);
   EncodedStatistics stated;
   if (Trusts(footer, chunk, input)) stated = *chunk.encoded_statistics();
   AddStated(std::move(stated), chunk.num_values(), input.max_definition_level() == 0);
@@ -259,33 +260,36 @@ std::optional<EncodedStatistics> MergedStatistics::OfChunk(
 }
 
 void MergedStatistics::AddSizes(const parquet::ColumnChunkMetaData& chunk,
-                                const parquet::ColumnDescriptor& input) {
+                                std::span<const int16_t> definition_map) {
   const auto stated = chunk.size_statistics();
+  // `levels`: how many there are in the input, and `to` where each goes.
   const auto add = [&](bool& known, const std::vector<int64_t>& from, std::vector<int64_t>& into,
-                       int16_t max) {
+                       int16_t max, size_t levels, const auto& to) {
     // Of levels that are all 0, nothing is stated and nothing is missed.
     if (max == 0) return;
-    const auto size = static_cast<size_t>(max) + 1;
-    known = known && from.size() == size &&
+    known = known && from.size() == levels &&
             std::ranges::all_of(from, [](int64_t n) { return n >= 0; }) &&
             std::accumulate(from.begin(), from.end(), uint64_t{0}, [](uint64_t sum, int64_t n) {
               return sum + static_cast<uint64_t>(n);
             }) == static_cast<uint64_t>(chunk.num_values());
     if (!known) return into.clear();
-    into.resize(size, 0);
-    for (size_t i = 0; i < size; ++i) into[i] += from[i];
+    into.resize(static_cast<size_t>(max) + 1, 0);
+    for (size_t i = 0; i < levels; ++i) into[to(i)] += from[i];
   };
   static const std::vector<int64_t> kNone;
-  // All values of a required column have the only level of an optional one that has a value.
-  const bool widened = column_->max_definition_level() == 1 && input.max_definition_level() == 0;
-  const std::vector<int64_t> all = {0, chunk.num_values()};
+  // Of a column without definition levels nothing is stated: all its entries are values.
+  const std::vector<int64_t> all = {chunk.num_values()};
+  const bool widened = definition_map.size() == 1;
   add(sizes_known_[0],
       widened  ? all
       : stated ? stated->definition_level_histogram
                : kNone,
-      sizes_.definition_level_histogram, column_->max_definition_level());
+      sizes_.definition_level_histogram, column_->max_definition_level(), definition_map.size(),
+      [&](size_t level) { return static_cast<size_t>(definition_map[level]); });
+  const int16_t repetition_max = column_->max_repetition_level();
   add(sizes_known_[1], stated ? stated->repetition_level_histogram : kNone,
-      sizes_.repetition_level_histogram, column_->max_repetition_level());
+      sizes_.repetition_level_histogram, repetition_max, static_cast<size_t>(repetition_max) + 1,
+      [](size_t level) { return level; });
   const bool bytes = column_->physical_type() == Type::BYTE_ARRAY && stated &&
                      stated->unencoded_byte_array_data_bytes &&
                      *stated->unencoded_byte_array_data_bytes >= 0;

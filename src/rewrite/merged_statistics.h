@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ class MergedStatistics {
   explicit MergedStatistics(const parquet::ColumnDescriptor* column);
 
   // One more chunk, of a file with this footer. A chunk without values changes nothing.
+  // `definition_map`: what each of its definition levels becomes, the last one the output's last.
   void Add(const parquet::FileMetaData& footer, const parquet::ColumnChunkMetaData& chunk,
-           const parquet::ColumnDescriptor& input);
+           const parquet::ColumnDescriptor& input, std::span<const int16_t> definition_map);
   // Likewise, of a chunk of which only some rows go on: what is known of those, and how many
   // entries they have.
   void AddPart(parquet::EncodedStatistics stated, int64_t values, bool required);
@@ -72,7 +74,7 @@ class MergedStatistics {
   // Takes out of `stated` what cannot be; true if it has bounds, or says that all is null.
   bool Clean(parquet::EncodedStatistics& stated, int64_t values, bool required) const;
   void AddStated(parquet::EncodedStatistics stated, int64_t values, bool required);
-  void AddSizes(const parquet::ColumnChunkMetaData& chunk, const parquet::ColumnDescriptor& input);
+  void AddSizes(const parquet::ColumnChunkMetaData& chunk, std::span<const int16_t> definition_map);
 
   const parquet::ColumnDescriptor* const column_;
   const std::shared_ptr<parquet::Comparator> comparator_;  // Null: values have no order.

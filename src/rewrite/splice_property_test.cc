@@ -17,6 +17,7 @@
 namespace lithify::rewrite {
 namespace {
 
+using FieldPtr = std::shared_ptr<arrow::Field>;
 using parquet::Encoding;
 
 class SplicePropertyTest : public RunnerTest {
@@ -94,15 +95,14 @@ class SplicePropertyTest : public RunnerTest {
     request_.shape.codec = NameOf(any.Chance(60) ? codec : codecs[any.Pick(5)]);
     const auto properties = Properties(any, *schema, codec);
     std::vector<std::shared_ptr<arrow::Table>> tables;
-    arrow::FieldVector united;
-    for (const auto& field : fields) united.push_back(field->WithNullable(false));
+    arrow::FieldVector united(fields.size());
     for (int f = 0, n = 1 + any.Pick(any.Chance(20) ? 20 : 5); f < n; ++f) {
       const int rows = any.Chance(10) ? 0 : any.Pick(300);
       // Some files require what others do not.
       arrow::FieldVector own;
       for (size_t i = 0; i < fields.size(); ++i) {
-        own.push_back(any.Chance(20) ? fields[i]->WithNullable(false) : fields[i]);
-        if (own.back()->nullable()) united[i] = united[i]->WithNullable(true);
+        own.push_back(any.Chance(50) ? Required(any, fields[i], 30) : fields[i]);
+        united[i] = united[i] == nullptr ? own.back() : Union(united[i], own.back());
       }
       std::string bytes;
       std::shared_ptr<arrow::Table> written;
@@ -121,10 +121,60 @@ class SplicePropertyTest : public RunnerTest {
       Put("in" + std::to_string(inputs_++) + ".parquet", bytes);
       tables.push_back(any.Chance(60) ? written : Delete(any, *written));
     }
-    for (auto& table : tables) {
-      table = arrow::Table::Make(arrow::schema(united), table->columns(), table->num_rows());
-    }
+    for (auto& table : tables) table = Under(united, *table);
     return tables;
+  }
+
+  // The field with some of its parts required, by chance; keys of maps are so already.
+  static FieldPtr Required(Arbitrary& any, const FieldPtr& field, int percent) {
+    FieldPtr own = any.Chance(percent) ? field->WithNullable(false) : field;
+    const TypePtr& type = field->type();
+    arrow::FieldVector parts;
+    for (const auto& part : type->fields()) parts.push_back(Required(any, part, percent));
+    return parts.empty() ? own : own->WithType(OfParts(*type, parts));
+  }
+
+  // Where either allows nulls, so does what is returned.
+  static FieldPtr Union(const FieldPtr& a, const FieldPtr& b) {
+    FieldPtr both = a->WithNullable(a->nullable() || b->nullable());
+    arrow::FieldVector parts;
+    for (int i = 0; i < a->type()->num_fields(); ++i) {
+      parts.push_back(Union(a->type()->field(i), b->type()->field(i)));
+    }
+    return parts.empty() ? both : both->WithType(OfParts(*a->type(), parts));
+  }
+
+  static TypePtr OfParts(const arrow::DataType& like, const arrow::FieldVector& parts) {
+    switch (like.id()) {
+      case arrow::Type::LIST: return arrow::list(parts[0]);
+      case arrow::Type::MAP:
+        return std::make_shared<arrow::MapType>(parts[0]->type()->field(0),
+                                                parts[0]->type()->field(1));
+      default: return arrow::struct_(parts);
+    }
+  }
+
+  static std::shared_ptr<arrow::ArrayData> OfType(const arrow::ArrayData& data,
+                                                  const TypePtr& type) {
+    auto own = data.Copy();
+    own->type = type;
+    for (size_t i = 0; i < own->child_data.size(); ++i) {
+      own->child_data[i] = OfType(*own->child_data[i], type->field(static_cast<int>(i))->type());
+    }
+    return own;
+  }
+
+  static std::shared_ptr<arrow::Table> Under(const arrow::FieldVector& fields,
+                                             const arrow::Table& table) {
+    std::vector<std::shared_ptr<arrow::ChunkedArray>> columns;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      arrow::ArrayVector chunks;
+      for (const auto& chunk : table.column(static_cast<int>(i))->chunks()) {
+        chunks.push_back(arrow::MakeArray(OfType(*chunk->data(), fields[i]->type())));
+      }
+      columns.push_back(std::make_shared<arrow::ChunkedArray>(chunks, fields[i]->type()));
+    }
+    return arrow::Table::Make(arrow::schema(fields), columns, table.num_rows());
   }
 
   // Deletes some rows of the input that was put last, or all; returns the others.

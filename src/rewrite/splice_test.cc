@@ -307,6 +307,62 @@ TEST_F(SpliceTest, ARequiredColumnBecomesOptionalWithLevelsInFront) {
             (std::vector<int64_t>{0, 4 * kRows}));
 }
 
+// Spark's writers take what is required from the rows that they are given, not from the table.
+TEST_F(SpliceTest, PartsThatAreRequiredInSomeFilesGetOtherLevels) {
+  const auto v2 = [](auto& builder) {
+    builder.data_page_version(parquet::ParquetDataPageVersion::V2);
+  };
+  const auto lists = [](bool nullable, int64_t first) {
+    const auto data = Lists(first, kRows)->data()->Copy();
+    data->type = arrow::list(arrow::field("element", arrow::int64(), nullable));
+    return arrow::MakeArray(data);
+  };
+  PutColumn(lists(true, 0), Plain());
+  PutColumn(lists(false, 10'000), Plain());
+  PutColumn(lists(false, 20'000), Plain(v2));
+  PutColumn(lists(false, 30'000), Plain(), false);
+  const auto input = PagesOf(Bytes("in2.parquet"));
+  for (size_t i = 0; i < expected_.size(); ++i) {
+    expected_[i] = OneColumn(lists(true, static_cast<int64_t>(i) * 10'000));
+  }
+  ExpectWays({{"copied", 4}});
+  const auto pages = PagesOf(output_);
+  ASSERT_EQ(pages.size(), 4U);
+  const auto packed = [](const auto& page) {
+    return page.body.substr(static_cast<size_t>(page.header.v2_level_bytes()));
+  };
+  EXPECT_EQ(pages[2].header.type, PageType::kDataV2);
+  EXPECT_EQ(packed(pages[2]), packed(input[0]));
+  const auto footer = Open(output_)->metadata();
+  const auto chunk = footer->RowGroup(0)->ColumnChunk(0);
+  const int64_t empty = 4 * kRows / 3 + 1;
+  const int64_t entries = chunk->num_values();
+  EXPECT_EQ(chunk->size_statistics()->definition_level_histogram,
+            (std::vector<int64_t>{0, empty, 0, entries - empty}));
+  EXPECT_EQ(chunk->encoded_statistics()->null_count, empty);
+}
+
+// The leaf is required, what it is in is not; a file requires both.
+TEST_F(SpliceTest, PartsOfStructsThatAreRequiredInSomeFiles) {
+  const auto part = [](bool nullable, const std::shared_ptr<arrow::Array>& values, bool nulls) {
+    arrow::TypedBufferBuilder<bool> valid;
+    for (int i = 0; i < kRows; ++i) EXPECT_TRUE(valid.Append(!nulls || i % 5 != 2).ok());
+    return std::make_shared<arrow::StructArray>(
+        arrow::struct_({arrow::field("v", values->type(), nullable)}), kRows,
+        arrow::ArrayVector{values}, valid.Finish().ValueOrDie());
+  };
+  PutColumn(part(true, Texts("a", 10, true), true), Properties());
+  PutColumn(part(false, Texts("b", 10, false), true), Properties());
+  PutColumn(part(false, Texts("c", 10, false), false), Properties(), false);
+  PutColumn(part(false, Texts("d", kRows, false), true), Plain());
+  expected_.clear();
+  expected_ = {OneColumn(part(true, Texts("a", 10, true), true)),
+               OneColumn(part(true, Texts("b", 10, false), true)),
+               OneColumn(part(true, Texts("c", 10, false), false)),
+               OneColumn(part(true, Texts("d", kRows, false), true))};
+  ExpectWays({{"united", 3}, {"copied", 1}});
+}
+
 TEST_F(SpliceTest, DictionariesOfRequiredAndOptionalColumnsAreUnited) {
   PutColumn(Texts("a", 10, true), Properties(), true);
   PutColumn(Texts("b", 10, false), Properties(), false);
@@ -917,7 +973,10 @@ class StatisticsTest : public testing::Test {
       const auto footer =
           parquet::FileMetaData::Make(bytes.data(), static_cast<int64_t>(bytes.size()));
       const auto row_group = footer->RowGroup(0);
-      merged.Add(*footer, *row_group->ColumnChunk(0), *footer->schema()->Column(0));
+      const std::vector<int16_t> levels = schema_.Column(0)->max_definition_level() == 0
+                                              ? std::vector<int16_t>{0}
+                                              : std::vector<int16_t>{0, 1};
+      merged.Add(*footer, *row_group->ColumnChunk(0), *footer->schema()->Column(0), levels);
     }
     return merged.statistics(4096);
   }

@@ -238,6 +238,42 @@ def test_required_columns_become_optional(tree, lithify, rows):
                 assert count_polars(after, column, operator, value) == count, asked
 
 
+def required(kind):
+    """The type with all of its parts required, of maps the values."""
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", required(kind.value_type), nullable=False))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, pa.field("value", kind.item_type, nullable=False))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(required(field.type)).with_nullable(False)
+                          for field in kind])
+    return kind
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_parts_that_are_required_in_some_files_become_optional(tree, lithify, dictionary):
+    """As Spark writes them, which goes by the rows that it is given."""
+    columns = ["tags", "counts", "pair"]
+    for number, each in enumerate(TABLES):
+        rows = each.select(["tenant_id", "time_unix_nano", *columns])
+        lists = [None if value is None else [text or "z" for text in value]
+                 for value in rows["tags"].to_pylist()]
+        if number % 2:
+            kinds = [required(rows.schema.field(name).type) for name in columns]
+            values = [lists, rows["counts"].to_pylist(), rows["pair"].to_pylist()]
+            for name, kind, some in zip(columns, kinds, values, strict=True):
+                rows = rows.set_column(rows.schema.get_field_index(name), pa.field(name, kind),
+                                       pa.array(some, kind))
+        tree.write(rows, data_page_version=f"{1 + number // 2}.0", use_dictionary=dictionary,
+                   data_page_size=32 * 1024)
+    before = trees.live(tree.partition())
+    report = lithify("compact", "--json").json["partitions"][0]
+    assert set(report["tiers"]) == {"splice"}, report
+    after = trees.live(tree.partition())
+    judge.assert_same_rows(before, after)
+    lithify("verify")
+
+
 @pytest.mark.parametrize("codec", ["snappy", "none", "gzip", "lz4_raw"])
 def test_codecs(tree, lithify, codec):
     write_pyarrow(tree, compression={"lz4_raw": "lz4"}.get(codec, codec))
