@@ -22,7 +22,7 @@ struct DictionaryMapping {
 };
 
 struct DictionaryBounds {
-  int64_t bytes_max = 0;    // Of plain().
+  int64_t bytes_max = 0;    // Of plain(); at most 2^32 - 1, whatever is asked for.
   int64_t entries_max = 0;  // At most 2^31 - 1, whatever is asked for.
 };
 
@@ -47,19 +47,39 @@ class DictionaryUnion {
   // What it holds in memory, about.
   int64_t memory_bytes() const;
 
+  // Of the hashes; at random.
+  struct Seed {
+    uint64_t a = 0;
+    uint64_t b = 1;
+    uint64_t c = 0;
+  };
+
  private:
-  std::span<const uint8_t> Entry(uint32_t index) const;
-  size_t Find(std::span<const uint8_t> value, uint64_t hash) const;
-  std::optional<uint32_t> FindOrAdd(std::span<const uint8_t> value);
+  struct Value {
+    const uint8_t* data = nullptr;
+    size_t bytes = 0;
+    uint64_t hash = 0;
+  };
+  // `kWidth`: of every value, or 0 for any.
+  template <size_t kWidth>
+  size_t Take(std::span<const uint8_t>& plain, size_t count, Value* out) const;
+  template <size_t kWidth>
+  Result<bool> AddValues(std::span<const uint8_t> plain, DictionaryMapping& mapping);
+  template <size_t kWidth>
+  size_t Find(const Value& value) const;
+  template <size_t kWidth>
+  std::optional<uint32_t> FindOrAdd(const Value& value);
+  size_t EntryBytes(uint32_t index) const;
+  const char* EntryAt(uint32_t index) const;
   void Grow();
   void CutBack(size_t entries, size_t bytes);
 
   const int value_bytes_;
   const size_t bytes_max_;
   const size_t entries_max_;
-  const uint64_t seed_;
+  const Seed seed_;
   std::string plain_;
-  std::vector<uint64_t> offsets_;  // Of each entry in plain_, only of byte arrays.
+  std::vector<uint32_t> offsets_;  // Of each entry in plain_, only of byte arrays.
   std::vector<uint64_t> hashes_;   // Of each entry.
   std::vector<uint64_t> slots_;    // Open addressing; 0 where free.
 };
