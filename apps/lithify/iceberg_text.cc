@@ -270,7 +270,7 @@ Json RemovedJson(const job::RemovedFiles& removed) {
     out["over_limit"] = removed.orphans.over_limit;
     out["bytes"] = removed.bytes;
   }
-  out["files_removed"] = removed.files.size();
+  out["files_removed"] = removed.files_removed;
   out["files"] = removed.files;
   out["failed"] = std::move(failed);
   out["notes"] = removed.notes;
@@ -280,7 +280,7 @@ Json RemovedJson(const job::RemovedFiles& removed) {
 std::string RemovedText(const job::RemovedFiles& removed, bool colour) {
   std::string out;
   const std::string verb = removed.dry_run ? "would remove " : "removed ";
-  const auto files = static_cast<int64_t>(removed.files.size());
+  const int64_t files = removed.files_removed;
   if (removed.procedure == "expire_snapshots") {
     out = verb + FormatCount(removed.snapshots_removed) + " snapshots";
     if (!removed.refs_removed.empty()) {
@@ -301,7 +301,7 @@ std::string RemovedText(const job::RemovedFiles& removed, bool colour) {
     for (size_t i = 0; i < removed.files.size() && i < kFilesShown; ++i) {
       out += "  " + Paint(Printable(removed.files[i]), Tone::kDim, colour) + "\n";
     }
-    if (removed.files.size() > kFilesShown) out += "  … (--json lists all)\n";
+    if (removed.files.size() > kFilesShown) out += "  … (--json lists more)\n";
   }
   for (const std::string& note : removed.notes) out += "  note: " + Printable(note) + "\n";
   return out;

@@ -24,17 +24,6 @@ FileKind KindOf(iceberg::FileContent content) {
   return FileKind::kOther;
 }
 
-// Content first, then what names it: a run that is cut off leaves nothing that names lost files
-// and cannot be found again.
-int Rank(FileKind kind) {
-  switch (kind) {
-    case FileKind::kManifest: return 1;
-    case FileKind::kManifestList: return 2;
-    case FileKind::kMetadata: return 3;
-    default: return 0;
-  }
-}
-
 // Since when it lies here as it does. A file that was moved or copied in with its old time has been
 // here since then only; where the store knows no time at all, nobody does.
 Time LastTouched(const storage::ObjectInfo& object) {
@@ -57,6 +46,7 @@ Status RemoveOne(storage::Locations& locations, const std::string& location, con
   Status removed = place.store->Remove(place.key);
   if (!removed && removed.error().code != Code::kNotFound) return removed;
   report.files.push_back(location);
+  ++report.files_removed;
   ++report.by_kind[std::string(FileKindName(file.kind))];
   return {};
 }
@@ -77,6 +67,15 @@ Status SameTable(const catalog::LoadedTable& seen, const catalog::LoadedTable& n
   if (now.metadata.table_uuid == seen.metadata.table_uuid) return {};
   return Fail(Code::kConflict, "another table has this name now", seen.ident.ToString(),
               "what is left of the old one is under " + seen.metadata.location);
+}
+
+int RemovalRank(FileKind kind) {
+  switch (kind) {
+    case FileKind::kManifest: return 1;
+    case FileKind::kManifestList: return 2;
+    case FileKind::kMetadata: return 3;
+    default: return 0;
+  }
 }
 
 std::string_view FileKindName(FileKind kind) {
@@ -116,6 +115,24 @@ Status ReachWalk::Manifest(const iceberg::TableMetadata& table,
   return {};
 }
 
+Result<int64_t> ReachWalk::CountEntries(const iceberg::TableMetadata& table,
+                                        const iceberg::Snapshot& snapshot) {
+  // Of a manifest that does not tell: no entry has fewer bytes, packed.
+  constexpr int64_t kEntryBytes = 32;
+  LITHIFY_TRY(cancel_.Check());
+  LITHIFY_TRY_ASSIGN(const auto manifests, commit::SnapshotManifests(locations_, table, snapshot));
+  int64_t entries = 0;
+  for (const iceberg::ManifestFile& manifest : manifests) {
+    if (!seen_.insert(manifest.manifest_path).second) continue;
+    const auto& added = manifest.added_files_count;
+    const auto& existing = manifest.existing_files_count;
+    entries += added && existing && *added >= 0 && *existing >= 0
+                   ? *added + *existing
+                   : std::max<int64_t>(0, manifest.manifest_length) / kEntryBytes;
+  }
+  return entries;
+}
+
 Status ReachWalk::Snapshot(const iceberg::TableMetadata& table, const iceberg::Snapshot& snapshot,
                            const Visit& visit) {
   if (!snapshot.manifest_list.empty()) {
@@ -150,7 +167,9 @@ Status ReachWalk::Table(const iceberg::TableMetadata& table, const std::string& 
 Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTable& seen,
                        ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
                        RemovedFiles& report) {
-  const auto keep = [&doomed](const std::string& path, FileKind) { doomed.erase(path); };
+  const auto keep = [&doomed](const std::string& path, FileKind) {
+    if (const auto found = doomed.find(path); found != doomed.end()) found->second.kept = true;
+  };
   std::string looked_at;
   const auto look = [&]() -> Status {
     if constexpr (!guard::kIcebergLook) return {};
@@ -171,17 +190,19 @@ Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTab
     }
   };
   LITHIFY_TRY(look());
-  std::vector<std::pair<std::string, DoomedFile>> order(doomed.begin(), doomed.end());
-  std::ranges::sort(order, [](const auto& a, const auto& b) {
-    return std::pair(Rank(a.second.kind), std::string_view(a.first)) <
-           std::pair(Rank(b.second.kind), std::string_view(b.first));
+  std::erase_if(doomed, [](const auto& file) { return file.second.kept; });
+  std::vector<const Doomed::value_type*> order;
+  order.reserve(doomed.size());
+  for (const auto& file : doomed) order.push_back(&file);
+  std::ranges::sort(order, {}, [](const auto* file) {
+    return std::pair(RemovalRank(file->second.kind), std::string_view(file->first));
   });
   services.progress.AddTotal(0, static_cast<int64_t>(order.size()));
   for (size_t i = 0; i < order.size(); ++i) {
     if (i % kRemovalsPerLook == 0 && i > 0) LITHIFY_TRY(look());
     LITHIFY_TRY(cancel.Check());
-    const auto& [location, file] = order[i];
-    if (!doomed.contains(location)) continue;
+    const auto& [location, file] = *order[i];
+    if (file.kept) continue;
     Status removed = RemoveOne(services.locations, location, file, report);
     services.progress.AddItem();
     if (!removed && removed.error().code != Code::kNotFound) {

@@ -34,6 +34,9 @@ enum class FileKind {
   kOther,
 };
 std::string_view FileKindName(FileKind kind);
+// Content first (0), then what names it: a run that is cut off leaves nothing that names lost files
+// and cannot be found again.
+int RemovalRank(FileKind kind);
 
 // Visits what a table reaches, each manifest once however often it is asked for newer metadata.
 class ReachWalk {
@@ -48,6 +51,10 @@ class ReachWalk {
   // nothing may be called unreachable then (I17).
   Status Table(const iceberg::TableMetadata& table, const std::string& metadata_location,
                const Visit& visit);
+  // How many files the entries of a snapshot's manifests name, about; manifests that this walk has
+  // counted already are left out.
+  Result<int64_t> CountEntries(const iceberg::TableMetadata& table,
+                               const iceberg::Snapshot& snapshot);
   // The manifest list, manifests and files of one snapshot.
   Status Snapshot(const iceberg::TableMetadata& table, const iceberg::Snapshot& snapshot,
                   const Visit& visit);
@@ -65,6 +72,7 @@ class ReachWalk {
 // Canonical location -> kind, of files that are to go.
 struct DoomedFile {
   FileKind kind = FileKind::kOther;
+  bool kept = false;  // Something reaches it after all.
   // As it was listed: a file that is another one by now is left alone. Unset: not compared.
   std::optional<plan::ListedFile> listed = {};
 };
@@ -73,8 +81,8 @@ using Doomed = std::unordered_map<std::string, DoomedFile>;
 // `seen` is the table as the caller saw it last; what it reaches is left alone as well, and a table
 // of another uuid under the same name is kConflict: it tells nothing of this one's files. Removes
 // `doomed` in batches; before each, the table is loaded again and everything that it reaches is
-// taken out of `doomed`. Stops at the first error of that kind. Files that cannot be removed are in
-// `report.failed`; those that are gone already count as removed.
+// taken out of `doomed` or marked as kept. Stops at the first error of that kind. Files that cannot
+// be removed are in `report.failed`; those that are gone already count as removed.
 Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTable& seen,
                        ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
                        RemovedFiles& report);

@@ -118,7 +118,10 @@ struct RemovedFiles {
   std::string job_id;
   int64_t snapshots_removed = 0;  // expire_snapshots.
   std::vector<std::string> refs_removed;
-  std::vector<std::string> files;          // Removed; dry run: would be removed.
+  int64_t files_removed = 0;  // Dry run: would be removed.
+  // Their locations, the first kFilesListedMax of an expiry; the audit log has all.
+  std::vector<std::string> files;
+  static constexpr size_t kFilesListedMax = 100'000;
   std::map<std::string, int64_t> by_kind;  // data, position_deletes, equality_deletes, manifest, …
   int64_t bytes = 0;
   std::vector<Error> failed;  // Files that could not be removed (I21).

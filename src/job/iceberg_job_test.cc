@@ -126,9 +126,10 @@ class ToldCatalog final : public catalog::Catalog {
 
 class IcebergProcedures : public commit::IcebergTable {
  protected:
-  IcebergJob Job() {
+  IcebergJob Job(int64_t memory_bytes = kGiB) {
     IcebergSettings settings;
     settings.principal = "alice";
+    settings.memory_bytes = memory_bytes;
     return IcebergJob({.catalog = told_,
                        .locations = *locations_,
                        .make_runner =
@@ -319,6 +320,46 @@ TEST_F(IcebergProcedures, R115ATableThatTookTheNameIsNotRewritten) {
   EXPECT_EQ(runner_.runs, 1);
   EXPECT_EQ(told_.commits, 1);
   EXPECT_EQ(Outputs(), 0u);
+}
+
+// --- expire_snapshots --------------------------------------------------------------------------
+
+// Names of half a kilobyte each in half of the memory: 20 of 160 at a time.
+TEST_F(IcebergProcedures, ExpiryLooksAtSharesOfTheNamesWhereMemoryIsShort) {
+  constexpr int64_t kShort = 20 << 10;
+  Fill(40);
+  ASSERT_EQ(Rewrite(Request()).value().status, RewriteStatus::kCommitted);
+  Append({Data("late", 10, 1)});
+  audit_ = observe::OpenMemoryAuditLog();
+  plan::ExpireOptions options;
+  options.older_than = clock_.Now() + std::chrono::hours(1);
+  const auto all = Job().ExpireSnapshots(ident_, options, true, cancel_).value();
+  const auto shares = Job(kShort).ExpireSnapshots(ident_, options, true, cancel_).value();
+  EXPECT_EQ(all.snapshots_removed, 2);
+  EXPECT_EQ(all.by_kind.at("data"), 80);
+  EXPECT_EQ(shares.files, all.files);
+  EXPECT_EQ(shares.by_kind, all.by_kind);
+  EXPECT_EQ(shares.files_removed, std::ssize(all.files));
+
+  auto removed = Job(kShort).ExpireSnapshots(ident_, options, false, cancel_).value();
+  EXPECT_EQ(removed.by_kind, all.by_kind);
+  EXPECT_EQ(Outputs(), 40u);
+  std::vector<std::string> recorded;
+  size_t passes = 0;
+  for (const auto& event : Events()) {
+    if (event.phase != Phase::kCollected) continue;
+    ++passes;
+    recorded.insert(recorded.end(), event.inputs.begin(), event.inputs.end());
+    // What names files goes when all that it names are gone.
+    const bool lists = std::ranges::any_of(
+        event.inputs, [](const std::string& path) { return path.ends_with(".avro"); });
+    EXPECT_EQ(lists, recorded.size() == all.files.size());
+  }
+  EXPECT_GT(passes, 4u);
+  std::ranges::sort(recorded);
+  EXPECT_EQ(recorded, all.files);
+  std::ranges::sort(removed.files);
+  EXPECT_EQ(removed.files, all.files);
 }
 
 // --- the audit log -----------------------------------------------------------------------------

@@ -60,11 +60,12 @@ class Orphans {
     Doomed doomed;
     for (const plan::ListedFile& file : report_.orphans.orphans) {
       report_.bytes += file.size;
-      doomed.emplace(file.location, DoomedFile{FileKind::kOther, file});
+      doomed.emplace(file.location, DoomedFile{.kind = FileKind::kOther, .listed = file});
     }
     if (dry_run || doomed.empty()) {
       for (const plan::ListedFile& file : report_.orphans.orphans) {
         report_.files.push_back(file.location);
+        ++report_.files_removed;
       }
       report_.status = dry_run ? "dry run" : "deleted=0";
       return std::move(report_);
@@ -78,7 +79,7 @@ class Orphans {
       report_.notes.push_back("audit log: " + audited.error().ToString());
     }
     LITHIFY_TRY(removed);
-    report_.status = "deleted=" + std::to_string(report_.files.size());
+    report_.status = "deleted=" + std::to_string(report_.files_removed);
     return std::move(report_);
   }
 

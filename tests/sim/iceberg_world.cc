@@ -284,11 +284,11 @@ class World {
     return oldest;
   }
 
-  job::IcebergJob Job(Session& session) {
+  job::IcebergJob Job(Session& session, int64_t memory_bytes = int64_t{64} << 20) {
     job::IcebergSettings settings;
     settings.principal = dice_.OneIn(2) ? "robot" : "";
     settings.verify = dice_.OneIn(3) ? rewrite::Verify::kFull : rewrite::Verify::kCounts;
-    settings.memory_bytes = int64_t{64} << 20;
+    settings.memory_bytes = memory_bytes;
     const auto make_runner = [](storage::Store& store) {
       return rewrite::MakeParquetRunner(store, int64_t{64} << 20);
     };
@@ -483,8 +483,10 @@ class World {
     plan::ExpireOptions options;
     options.older_than = clock_.Now() - std::chrono::minutes(dice_.Between(0, 90));
     options.retain_last = static_cast<int>(dice_.Between(1, 4));
+    // Now and then so little that it takes several passes.
+    const int64_t memory = ++expiries_ % 3 == 0 ? 16 << 10 : 64 << 20;
     const auto result =
-        Job(session).ExpireSnapshots(shape_.ident, options, dice_.OneIn(10), CancelFlag());
+        Job(session, memory).ExpireSnapshots(shape_.ident, options, dice_.OneIn(10), CancelFlag());
     report_.snapshots_expired += result ? static_cast<uint64_t>(result->snapshots_removed) : 0;
     report_.files_expired += session.removed.size();
     JudgeRemoval(session, result);
@@ -651,6 +653,7 @@ class World {
   MemoryCatalog::Fault next_fault_ = MemoryCatalog::Fault::kNone;
   std::vector<Late> late_;
   int tags_ = 0;
+  int expiries_ = 0;
   IcebergReport report_;
 };
 
