@@ -497,6 +497,16 @@ TEST_F(SchemaShapesTest, P25_UuidAndFloat16KeepTheirAnnotation) {
 }
 
 // A UUID and sixteen plain bytes are different types: nothing is guessed.
+TEST_F(SchemaShapesTest, WhatGoesWithoutSayingWidensNothing) {
+  for (const auto& type : {LogicalType::Int(64, true), LogicalType::None()}) {
+    const NodeVector fields = {PrimitiveNode::Make("n", Repetition::REQUIRED, type, Type::INT64)};
+    PutNumbered(WriteLevels(fields, {Entries<parquet::Int64Type>({}, {}, {1, 2})}));
+  }
+  const auto report = Run();
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_TRUE(report->notes.empty()) << report->notes.front();
+}
+
 TEST_F(SchemaShapesTest, P25_AUuidAndPlainBytesAreNotMerged) {
   const std::string id = "0123456789abcdef";
   const parquet::FixedLenByteArray value(reinterpret_cast<const uint8_t*>(id.data()));

@@ -299,11 +299,20 @@ class Uniter {
                       " in another, which has no safe common type",
                   path, "rewrite the odd file with the type of the others");
     }
-    if (TypeText(in) != TypeText(out) && notes_ != nullptr) {
+    if (!MeanTheSame(in, out) && notes_ != nullptr) {
       notes_->push_back("column " + path + " widened from " + TypeText(in) + " to " +
                         TypeText(out));
     }
     return {};
+  }
+
+  // Also where the annotation says what goes without saying.
+  static bool MeanTheSame(const SchemaNode& a, const SchemaNode& b) {
+    const auto left = AsInt(a);
+    const auto right = AsInt(b);
+    if (!left || !right) return SameType(a, b);
+    return a.physical == b.physical && left->bits == right->bits &&
+           left->is_signed == right->is_signed;
   }
 
   static bool HasDistinctIds(const SchemaNode* in) {
