@@ -169,6 +169,7 @@ def duckdb_rows(lake, name):
     paths = ", ".join("'" + path.replace("'", "''") + "'" for path in files)
     with duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'")
+        db.execute("SET arrow_lossless_conversion = true")  # A UUID is one, and no text.
         table = db.sql(f"SELECT {top} FROM read_parquet([{paths}], hive_partitioning = false, "
                        "union_by_name = true)").to_arrow_table()
     return it.sorted_rows(table)

@@ -97,9 +97,11 @@ class Warehouse:
 
 def freeze(value):
     """A stand-in that compares as rows must: NaN is equal to NaN, 0.0 is not -0.0, null is not
-    empty."""
+    empty; a UUID is its bytes, as some readers give it."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else (value, math.copysign(1.0, value))
+    if isinstance(value, uuid.UUID):
+        return value.bytes
     if isinstance(value, dict):
         return tuple((name, freeze(item)) for name, item in value.items())
     if isinstance(value, (list, tuple)):
