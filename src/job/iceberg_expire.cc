@@ -181,8 +181,9 @@ class Expire {
     for (size_t pass = 0; pass < passes_; ++pass) {
       LITHIFY_TRY(FindDoomed(pass));
       ReachWalk walk(services_.locations, cancel_);
-      LITHIFY_TRY(walk.Table(after, table_.metadata_location,
-                             [&](const std::string& path, FileKind) { doomed_.erase(path); }));
+      LITHIFY_TRY(walk.Table(
+          after, table_.metadata_location,
+          BothReadings([&](const std::string& path, FileKind) { doomed_.erase(path); })));
       RemovedFiles part;
       for (const auto& [path, file] : doomed_) {
         part.files.push_back(path);

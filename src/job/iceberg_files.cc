@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "commit/iceberg_commit.h"
@@ -29,6 +30,25 @@ FileKind KindOf(iceberg::FileContent content) {
 Time LastTouched(const storage::ObjectInfo& object) {
   constexpr Time kUnknown{};
   return object.modified > kUnknown ? std::max(object.modified, object.changed) : kUnknown;
+}
+
+// What is no two hexadecimal digits after a percent sign stays as it is.
+std::string PercentDecoded(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    if (text[i] == '%' && i + 2 < text.size()) {
+      const char* end = text.data() + i + 3;
+      if (std::from_chars(text.data() + i + 1, end, value, 16).ptr == end) {
+        out += static_cast<char>(value);
+        i += 2;
+        continue;
+      }
+    }
+    out += text[i];
+  }
+  return out;
 }
 
 // Counts the file in `report`, also if it is gone already.
@@ -164,12 +184,22 @@ Status ReachWalk::Table(const iceberg::TableMetadata& table, const std::string& 
   return {};
 }
 
+ReachWalk::Visit BothReadings(ReachWalk::Visit visit) {
+  return [visit = std::move(visit)](const std::string& canonical, FileKind kind) {
+    visit(canonical, kind);
+    if (canonical.find('%') == std::string::npos) return;
+    if (std::string decoded = PercentDecoded(canonical); decoded != canonical) {
+      visit(decoded, kind);
+    }
+  };
+}
+
 Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTable& seen,
                        ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
                        RemovedFiles& report) {
-  const auto keep = [&doomed](const std::string& path, FileKind) {
+  const auto keep = BothReadings([&doomed](const std::string& path, FileKind) {
     if (const auto found = doomed.find(path); found != doomed.end()) found->second.kept = true;
-  };
+  });
   std::string looked_at;
   const auto look = [&]() -> Status {
     if constexpr (!guard::kIcebergLook) return {};

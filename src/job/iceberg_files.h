@@ -69,6 +69,11 @@ class ReachWalk {
   std::unordered_set<std::string> seen_;  // Manifests and lists.
 };
 
+// `visit`, and where a location has percent signs a second time with what they encode: iceberg-go
+// takes locations of local files for URLs, names "%3A" and creates ":". For sets of what must stay,
+// since nobody knows which file is meant.
+ReachWalk::Visit BothReadings(ReachWalk::Visit visit);
+
 // Canonical location -> kind, of files that are to go.
 struct DoomedFile {
   FileKind kind = FileKind::kOther;

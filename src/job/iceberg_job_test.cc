@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "commit/iceberg_fixture.h"
+#include "job/iceberg_files.h"
 
 namespace lithify::job {
 namespace {
@@ -126,21 +127,23 @@ class ToldCatalog final : public catalog::Catalog {
 
 class IcebergProcedures : public commit::IcebergTable {
  protected:
+  IcebergServices Services() {
+    return {.catalog = told_,
+            .locations = *locations_,
+            .make_runner =
+                [this](storage::Store& store) {
+                  return std::make_unique<CountingRunner>(store, runner_);
+                },
+            .clock = clock_,
+            .random = random_,
+            .audit = *audit_,
+            .progress = *progress_};
+  }
   IcebergJob Job(int64_t memory_bytes = kGiB) {
     IcebergSettings settings;
     settings.principal = "alice";
     settings.memory_bytes = memory_bytes;
-    return IcebergJob({.catalog = told_,
-                       .locations = *locations_,
-                       .make_runner =
-                           [this](storage::Store& store) {
-                             return std::make_unique<CountingRunner>(store, runner_);
-                           },
-                       .clock = clock_,
-                       .random = random_,
-                       .audit = *audit_,
-                       .progress = *progress_},
-                      settings);
+    return IcebergJob(Services(), settings);
   }
 
   // Two small files in each of so many partitions.
@@ -552,6 +555,28 @@ TEST_F(Neighbours, I18OverlapIsRefused) {
   const auto swept = Sweep();
   ASSERT_FALSE(swept);
   EXPECT_THAT(swept.error().message, HasSubstr("overlaps " + commit::kRoot));
+}
+
+// What is named percent-encoded stays, whichever of the two files is meant.
+TEST_F(IcebergProcedures, I18BothReadingsOfALocationAreKept) {
+  std::vector<std::string> seen;
+  const auto visit = BothReadings([&](const std::string& path, FileKind) { seen.push_back(path); });
+  for (const char* path : {"file:///a b+", "file:///%3Ax%2f%zz%4%", "s3://b/%253A%41"}) {
+    visit(path, FileKind::kData);
+  }
+  EXPECT_THAT(seen, ElementsAre("file:///a b+", "file:///%3Ax%2f%zz%4%", "file:///:x/%zz%4%",
+                                "s3://b/%253A%41", "s3://b/%3AA"));
+
+  Create();
+  Append({Data("x%3Ay")});
+  const IcebergServices services = Services();
+  ReachWalk walk(*locations_, cancel_);
+  Doomed doomed = {{Path("x%3Ay"), {}}, {Path("x:y"), {}}, {Path("z"), {}}};
+  RemovedFiles report;
+  const auto removed = RemoveUnreached(services, services.catalog.LoadTable(ident_).value(), walk,
+                                       doomed, cancel_, report);
+  ASSERT_TRUE(removed) << removed.error().ToString();
+  EXPECT_THAT(report.files, ElementsAre(Path("z")));
 }
 
 // Now, plus what it was set to.

@@ -143,9 +143,9 @@ class Orphans {
       LITHIFY_TRY_ASSIGN(auto hint, services_.locations.Canonical(table.metadata.location + name));
       referenced_.insert(std::move(hint));
     }
-    Status walked =
-        walk_.Table(table.metadata, table.metadata_location,
-                    [&](const std::string& path, FileKind) { referenced_.insert(path); });
+    Status walked = walk_.Table(
+        table.metadata, table.metadata_location,
+        BothReadings([&](const std::string& path, FileKind) { referenced_.insert(path); }));
     if (!walked) return Fail(IfMovedOn(services_, table, std::move(walked.error())));
     return {};
   }

@@ -29,7 +29,8 @@ class Locations {
   virtual Result<Place> Resolve(std::string_view location) = 0;
   // The one spelling of a location: scheme, authority and path, e.g. "file:///lake/t/x",
   // "s3://bucket/t/x" (also for s3a:, s3n:). Percent signs and other characters of the path are
-  // taken as they are: a location is no URL, no engine decodes it.
+  // taken as they are: a location is no URL. (iceberg-go decodes it, for local files: what it names
+  // with a "%" is found by itself alone.)
   virtual Result<std::string> Canonical(std::string_view location) = 0;
 };
 

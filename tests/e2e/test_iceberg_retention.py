@@ -251,6 +251,28 @@ def test_table_below_another_one(lake):
     assert lake.tree("t") == before
 
 
+def test_files_of_a_writer_that_decodes_locations(lake):
+    """I18: iceberg-go names "%3A" and creates ":". Such a file is not found, and it stays."""
+    lake.create("t", PLAIN)
+    data = lake.load("t").location() + "/data"
+    with lake.load("t").transaction() as transaction:
+        transaction.set_properties({"write.data.path": f"{data}/at=12%3A00 50%25 %zz%4"})
+    lake.append("t", plain_rows(0, 10))
+    named = pathlib.Path(it.local(data)) / "at=12%3A00 50%25 %zz%4"
+    created = named.with_name("at=12:00 50% %zz%4")
+    named.rename(created)
+    old = {stray(lake, f"data/{name}/x.parquet", days=30) for name in (named.name, created.name)}
+    lake.age("t")
+    result = lake.run("remove-orphan-files", "t", "--force").json
+    assert located(result["files"]) == old
+    run = lake.run("rewrite-data-files", "t", "--rewrite-all", code=1)
+    assert run.json["error"]["code"] == "not_found" and "at=12%3A00" in run.err
+    if named.exists():
+        named.rmdir()
+    created.rename(named)
+    assert lake.rows("t") == it.sorted_rows(plain_rows(0, 10))
+
+
 def test_files_of_a_dropped_snapshot_become_orphans(lake):
     """A rewrite, then expiry that cannot remove a file, then the sweep: nothing is left over."""
     lake.plain()
