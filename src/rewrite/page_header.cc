@@ -1,215 +1,12 @@
 #include "rewrite/page_header.h"
 
 #include <algorithm>
-#include <limits>
-#include <string_view>
 #include <utility>
+
+#include "rewrite/thrift_compact.h"
 
 namespace lithify::rewrite {
 namespace {
-
-// Types of the compact protocol (thrift, doc/specs/thrift-compact-protocol.md).
-enum CompactType : uint8_t {
-  kStop = 0,
-  kTrue = 1,
-  kFalse = 2,
-  kI8 = 3,
-  kI16 = 4,
-  kI32 = 5,
-  kI64 = 6,
-  kDouble = 7,
-  kBinary = 8,
-  kList = 9,
-  kSet = 10,
-  kMap = 11,
-  kStruct = 12,
-  kUuid = 13,
-};
-
-constexpr int kDepthMax = 16;  // Of what is passed over; a page header has 2.
-
-// Reads forward until something is missing or wrong; from then on every call returns false.
-class CompactReader {
- public:
-  enum class State { kGood, kMore, kLong, kBad };
-
-  explicit CompactReader(std::span<const uint8_t> bytes) : bytes_(bytes) {}
-  State state() const { return state_; }
-  const char* problem() const { return problem_; }
-  size_t position() const { return at_; }
-
-  bool Bad(const char* problem) {
-    if (state_ == State::kGood) problem_ = problem;
-    return Stop(State::kBad);
-  }
-
-  // Calls `field(id, type)` for every field, which reads it and returns true; or leaves it alone
-  // and returns false, then it is passed over.
-  template <typename Field>
-  bool Struct(Field&& field) {
-    int32_t id = 0;
-    while (true) {
-      uint8_t type = kStop;
-      if (!FieldHeader(id, type)) return false;
-      if (type == kStop) return true;
-      if (field(id, type)) continue;
-      if (state_ != State::kGood || !Skip(type, 0)) return false;
-    }
-  }
-
-  bool Int32(uint8_t type, std::optional<int32_t>& out) {
-    if (type != kI32) return false;
-    int64_t value = 0;
-    if (!ZigZag(value)) return false;
-    if (value < std::numeric_limits<int32_t>::min() ||
-        value > std::numeric_limits<int32_t>::max()) {
-      return Bad("a number is larger than its type");
-    }
-    out = static_cast<int32_t>(value);
-    return true;
-  }
-  bool Int64(uint8_t type, std::optional<int64_t>& out) {
-    int64_t value = 0;
-    if (type != kI64 || !ZigZag(value)) return false;
-    out = value;
-    return true;
-  }
-  static bool Bool(uint8_t type, std::optional<bool>& out) {
-    if (type != kTrue && type != kFalse) return false;
-    out = type == kTrue;
-    return true;
-  }
-  bool Binary(uint8_t type, std::optional<std::string>& out) {
-    uint64_t size = 0;
-    if (type != kBinary || !Size(size) || !Have(size)) return false;
-    const auto from = bytes_.begin() + static_cast<ptrdiff_t>(at_);
-    out.emplace(from, from + static_cast<ptrdiff_t>(size));
-    at_ += size;
-    return true;
-  }
-
- private:
-  bool Stop(State state) {
-    if (state_ == State::kGood) state_ = state;
-    return false;
-  }
-  bool Have(uint64_t size) {
-    if (state_ != State::kGood) return false;
-    if (size > kPageHeaderBytesMax - std::min(at_, kPageHeaderBytesMax)) return Stop(State::kLong);
-    return size <= bytes_.size() - at_ || Stop(State::kMore);
-  }
-  bool Byte(uint8_t& out) {
-    if (!Have(1)) return false;
-    out = bytes_[at_++];
-    return true;
-  }
-  bool Varint(uint64_t& out) {
-    out = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      uint8_t byte = 0;
-      if (!Byte(byte)) return false;
-      if (shift == 63 && byte > 1) break;
-      out |= uint64_t{byte & 0x7fU} << shift;
-      if ((byte & 0x80U) == 0) return true;
-    }
-    return Bad("a number has more than 64 bits");
-  }
-  bool ZigZag(int64_t& out) {
-    uint64_t raw = 0;
-    if (!Varint(raw)) return false;
-    out = static_cast<int64_t>((raw >> 1) ^ (~(raw & 1) + 1));
-    return true;
-  }
-  bool Size(uint64_t& out) {
-    return Varint(out) && (out <= kPageHeaderBytesMax || Stop(State::kLong));
-  }
-
-  bool FieldHeader(int32_t& id, uint8_t& type) {
-    uint8_t head = 0;
-    if (!Byte(head)) return false;
-    type = head & 0x0fU;
-    if (type == kStop) return head == 0 || Bad("a field of no type");
-    if (type > kUuid) return Bad("a field of an unknown type");
-    if (const int delta = head >> 4; delta != 0) {
-      id += delta;
-    } else {
-      int64_t absolute = 0;
-      if (!ZigZag(absolute)) return false;
-      if (absolute < std::numeric_limits<int16_t>::min())
-        return Bad("a field's number is too small");
-      id = static_cast<int32_t>(std::min<int64_t>(absolute, 1 << 16));
-    }
-    return id <= std::numeric_limits<int16_t>::max() || Bad("a field's number is too large");
-  }
-
-  bool SkipBytes(uint64_t size) {
-    if (!Have(size)) return false;
-    at_ += size;
-    return true;
-  }
-  // An element of a list, unlike a field, has a byte for a boolean.
-  bool SkipElements(uint64_t count, uint8_t type, int depth) {
-    if (type == kTrue || type == kFalse || type == kI8) return SkipBytes(count);
-    for (uint64_t i = 0; i < count; ++i) {
-      if (!Skip(type, depth)) return false;
-    }
-    return true;
-  }
-  bool SkipList(int depth) {
-    uint8_t head = 0;
-    if (!Byte(head)) return false;
-    uint64_t count = head >> 4;
-    if (count == 15 && !Size(count)) return false;
-    return SkipElements(count, head & 0x0fU, depth);
-  }
-  bool SkipMap(int depth) {
-    uint64_t count = 0;
-    uint8_t types = 0;
-    if (!Size(count)) return false;
-    if (count == 0) return true;
-    if (!Byte(types)) return false;
-    for (uint64_t i = 0; i < count; ++i) {
-      if (!SkipElements(1, types >> 4, depth) || !SkipElements(1, types & 0x0fU, depth)) {
-        return false;
-      }
-    }
-    return true;
-  }
-  bool SkipStruct(int depth) {
-    int32_t id = 0;
-    while (true) {
-      uint8_t type = kStop;
-      if (!FieldHeader(id, type)) return false;
-      if (type == kStop) return true;
-      if (!Skip(type, depth)) return false;
-    }
-  }
-  bool Skip(uint8_t type, int depth) {
-    if (depth >= kDepthMax) return Bad("fields are nested too deeply");
-    uint64_t number = 0;
-    switch (type) {
-      case kTrue:
-      case kFalse: return true;
-      case kI8: return SkipBytes(1);
-      case kI16:
-      case kI32:
-      case kI64: return Varint(number);
-      case kDouble: return SkipBytes(8);
-      case kUuid: return SkipBytes(16);
-      case kBinary: return Size(number) && SkipBytes(number);
-      case kList:
-      case kSet: return SkipList(depth + 1);
-      case kMap: return SkipMap(depth + 1);
-      case kStruct: return SkipStruct(depth + 1);
-      default: return Bad("an element of an unknown type");
-    }
-  }
-
-  const std::span<const uint8_t> bytes_;
-  size_t at_ = 0;
-  State state_ = State::kGood;
-  const char* problem_ = "";
-};
 
 // The fields of the structures that a header may contain.
 struct DataPart {
@@ -378,47 +175,6 @@ Result<PageHeader> Assemble(HeaderParts& parts) {
   return header;
 }
 
-class CompactWriter {
- public:
-  explicit CompactWriter(std::string& out) : out_(out) {}
-
-  void Int32(int id, int32_t value) { Int(id, kI32, value); }
-  void Int64(int id, int64_t value) { Int(id, kI64, value); }
-  void Bool(int id, bool value) { Field(id, value ? kTrue : kFalse); }
-  void Binary(int id, std::string_view value) {
-    Field(id, kBinary);
-    Varint(value.size());
-    out_ += value;
-  }
-  template <typename Body>
-  void Struct(int id, Body&& body) {
-    Field(id, kStruct);
-    const int outer = std::exchange(last_, 0);
-    body();
-    End();
-    last_ = outer;
-  }
-  void End() { out_ += '\0'; }
-
- private:
-  // All our fields follow each other by less than 16.
-  void Field(int id, CompactType type) {
-    out_ += static_cast<char>((id - last_) << 4 | type);
-    last_ = id;
-  }
-  void Varint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out_ += static_cast<char>(value | 0x80U);
-    out_ += static_cast<char>(value);
-  }
-  void Int(int id, CompactType type, int64_t value) {
-    Field(id, type);
-    Varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
-  }
-
-  std::string& out_;
-  int last_ = 0;
-};
-
 void WriteStatistics(CompactWriter& out, int id, const std::optional<PageStatistics>& statistics) {
   if (!statistics) return;
   out.Struct(id, [&] {
@@ -468,7 +224,7 @@ void WriteDataV2(CompactWriter& out, const PageHeader& header) {
 }  // namespace
 
 Result<size_t> ParsePageHeader(std::span<const uint8_t> bytes, PageHeader* header) {
-  CompactReader in(bytes);
+  CompactReader in(bytes, kPageHeaderBytesMax);
   HeaderParts parts;
   if (!ReadHeader(in, parts)) {
     switch (in.state()) {
