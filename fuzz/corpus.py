@@ -130,6 +130,19 @@ def footer_seeds(out):
         file.write(data.replace(name, b"lithify version 0.1.0".ljust(len(name))))
 
 
+def stored_footer_seeds(out):
+    """Footers of what footer_seeds() wrote."""
+    corpus = Corpus(out, "file_footer_fuzz")
+    folder = os.path.join(out, "footer_fuzz")
+    for name in sorted(os.listdir(folder)):
+        if not name.startswith("seed-"):
+            continue
+        with open(os.path.join(folder, name), "rb") as file:
+            data = file.read()
+        length = struct.unpack("<I", data[-8:-4])[0]
+        corpus.add(data[-8 - length:-8])
+
+
 def delete_seeds(out):
     corpus = Corpus(out, "delete_scan_fuzz")
     positions = pa.schema([field(FILE_PATH_ID, "file_path", pa.string(), False),
@@ -353,8 +366,8 @@ def main(out):
             for name in names:
                 if name.startswith("seed-"):
                     os.remove(os.path.join(folder, name))
-    for make in (avro_seeds, delete_seeds, filter_seeds, footer_seeds, hive_seeds, metadata_seeds,
-                 page_seeds, puffin_seeds, splice_seeds):
+    for make in (avro_seeds, delete_seeds, filter_seeds, footer_seeds, stored_footer_seeds, hive_seeds,
+                 metadata_seeds, page_seeds, puffin_seeds, splice_seeds):
         make(out)
 
 

@@ -33,7 +33,7 @@ class TypedCopy final : public ColumnCopy {
         input_(options.start_input),
         group_(std::max(options.first_group, options.start_group)) {
     for (int g = options.first_group; g < group_; ++g) {
-      closed_rows_ += inputs_[input_]->footer->RowGroup(g)->num_rows();
+      closed_rows_ += inputs_[input_]->footer->row_group(g).num_rows;
     }
     if (closed_rows_ > 0 && inputs_[input_]->deleted != nullptr) {
       closed_rows_dropped_ = inputs_[input_]->deleted->CountBelow(closed_rows_);
@@ -61,7 +61,7 @@ class TypedCopy final : public ColumnCopy {
     while (rows > 0) {
       if (input_ == inputs_.size()) return Fail(NotAtStart());
       const InputSource& in = *inputs_[input_];
-      const int64_t group_rows = in.footer->RowGroup(group_)->num_rows();
+      const int64_t group_rows = in.footer->row_group(group_).num_rows;
       const int64_t deleted = in.deleted == nullptr
                                   ? 0
                                   : in.deleted->CountBelow(closed_rows_ + group_rows) -
@@ -224,7 +224,7 @@ class TypedCopy final : public ColumnCopy {
         LITHIFY_TRY(NextInput(in));
         continue;
       }
-      const int64_t rows = in.footer->RowGroup(group_)->num_rows();
+      const int64_t rows = in.footer->row_group(group_).num_rows;
       if (rows == 0) {
         ++group_;
         continue;
@@ -273,7 +273,7 @@ class TypedCopy final : public ColumnCopy {
   Status OpenChunk(const InputSource& in) {
     chunk_open_ = true;
     chunk_rows_consumed_ = 0;
-    chunk_rows_ = in.footer->RowGroup(group_)->num_rows();
+    chunk_rows_ = in.footer->row_group(group_).num_rows;
     chunk_rows_seen_ = 0;
     chunk_levels_seen_ = 0;
     chunk_rows_dropped_ = 0;
@@ -285,7 +285,7 @@ class TypedCopy final : public ColumnCopy {
       return {};
     }
     if (source().input_leaf < 0 || chunk_rows_ == 0) return Discard();
-    chunk_levels_ = in.footer->RowGroup(group_)->ColumnChunk(source().input_leaf)->num_values();
+    chunk_levels_ = in.footer->Chunk(group_, source().input_leaf).num_values;
     column_ = OpenColumn(in, source().input_leaf);
     const std::vector<int16_t>& map = source().definition_map;
     definition_kept_ = true;
@@ -299,7 +299,7 @@ class TypedCopy final : public ColumnCopy {
     const PagesFile pages = in.Pages();
     if (options_.read_ahead == nullptr) return ReadColumn(pages, group_, leaf);
     return parquet::ColumnReader::Make(
-        in.footer->schema()->Column(leaf),
+        in.footer->schema().Column(leaf),
         ReadAhead(ReadPages(pages, group_, leaf), *options_.read_ahead, in.pool), in.pool);
   }
 

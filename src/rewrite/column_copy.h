@@ -5,7 +5,6 @@
 
 #include <arrow/io/interfaces.h>
 #include <parquet/column_writer.h>
-#include <parquet/metadata.h>
 
 #include <cstdint>
 #include <memory>
@@ -29,8 +28,8 @@ namespace lithify::rewrite {
 struct InputSource {
   std::string key;
   int64_t size = 0;
-  std::shared_ptr<parquet::FileMetaData> footer;
-  std::unique_ptr<SchemaNode> schema;
+  std::shared_ptr<const Footer> footer;
+  std::shared_ptr<const SchemaNode> schema;    // May be shared with other files.
   std::vector<LeafSource> leaves;              // One per output leaf.
   std::shared_ptr<const PositionSet> deleted;  // Rows that are left out; null: none.
   bool small_reads_are_cheap = false;          // As of its store.

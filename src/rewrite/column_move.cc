@@ -2,7 +2,6 @@
 
 #include <parquet/bloom_filter.h>
 #include <parquet/exception.h>
-#include <parquet/metadata.h>
 #include <parquet/properties.h>
 
 #include <limits>
@@ -40,13 +39,11 @@ class ColumnMove final : public ColumnSplice {
 
   // An error of code kUnsupported, kCorrupt or kLimit: it is for the next tier.
   Status Survey(const InputSource& in, const GroupPlace& place, bool with_filter) {
-    const auto group = in.footer->RowGroup(place.group);
-    const auto stated = group->ColumnChunk(SourceOf(in, options_).input_leaf);
-    LITHIFY_TRY_ASSIGN(
-        chunk_, DescribeChunk(in, place, options_.leaf, *stated, group->num_rows(), merged_));
+    const StoredChunk stated = in.footer->Chunk(place.group, SourceOf(in, options_).input_leaf);
+    LITHIFY_TRY_ASSIGN(chunk_, DescribeChunk(in, place, options_.leaf, stated, merged_));
     chunk_.codec = &codec_;
-    merged_.Add(*in.footer, *stated, chunk_.descriptor(), SourceOf(in, options_).definition_map);
-    if (with_filter) LITHIFY_TRY(TakeFilter(*stated));
+    merged_.Add(stated, chunk_.stated, chunk_.nulls, SourceOf(in, options_).definition_map);
+    if (with_filter) LITHIFY_TRY(TakeFilter(stated));
     const bool by_headers = ChunkBytes::MayGoByHeaders(chunk_);
     if (!by_headers) LITHIFY_TRY(bytes_.Hold(chunk_));
     const auto look = by_headers ? bytes_.OpenHeaders(chunk_) : bytes_.Open(chunk_, true);
@@ -103,9 +100,9 @@ class ColumnMove final : public ColumnSplice {
 
  private:
   // The input's filter holds for the chunk wherever its values go (P19).
-  Status TakeFilter(const parquet::ColumnChunkMetaData& stated) {
+  Status TakeFilter(const StoredChunk& stated) {
     const InputSource& in = *chunk_.in;
-    const int64_t offset = stated.bloom_filter_offset().value_or(-1);
+    const int64_t offset = stated.bloom_filter_offset.value_or(-1);
     if (offset < 0 || offset >= in.size) return Leave("its filter is not in the file");
     constexpr int64_t kHeaderBytesMax = 1024;
     const int64_t bytes = std::min(in.size - offset, kFilterBytesMax + kHeaderBytesMax);
@@ -141,10 +138,10 @@ bool MayBeMoved(const InputSource& in, const GroupPlace& place,
   const LeafSource& source = SourceOf(in, options);
   // Where more becomes optional, pages get other levels.
   if (std::ssize(source.definition_map) != options.output.definition_max + 1) return false;
-  const auto chunk = in.footer->RowGroup(place.group)->ColumnChunk(source.input_leaf);
-  if (chunk->compression() != options.codec) return false;
-  if (options.plain_only && chunk->has_dictionary_page()) return false;
-  return !options.bloom_filter || chunk->bloom_filter_offset().has_value();
+  const StoredChunk chunk = in.footer->Chunk(place.group, source.input_leaf);
+  if (chunk.codec != options.codec) return false;
+  if (options.plain_only && chunk.dictionary_page_offset) return false;
+  return !options.bloom_filter || chunk.bloom_filter_offset;
 }
 
 Result<std::unique_ptr<ColumnSplice>> SurveyMove(const InputSource& in, const GroupPlace& place,

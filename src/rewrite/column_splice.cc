@@ -37,7 +37,7 @@ constexpr int64_t kGatheredMax = int64_t{1} << 44;
 
 // Readers mend what these versions wrote as they read it, by the name in the footer (PARQUET-246,
 // PARQUET-816; ARROW-10353): under our name nobody would.
-bool NeedsMending(const parquet::FileMetaData& footer) {
+bool NeedsMending(const Footer& footer) {
   static const parquet::ApplicationVersion kJava("parquet-mr", 1, 8, 0);
   static const parquet::ApplicationVersion kCpp("parquet-cpp", 2, 0, 0);
   return footer.writer_version().VersionLt(kJava) || footer.writer_version().VersionLt(kCpp);
@@ -147,25 +147,20 @@ class Splice final : public ColumnSplice {
   }
 
  private:
-  // There may be very many, and Arrow's view of the footer is slow: one look at it is for all.
   Status AddChunk(const InputSource& in, const GroupPlace& place) {
-    const auto group = in.footer->RowGroup(place.group);
-    if (group->num_rows() == 0) return {};
+    if (in.footer->row_group(place.group).num_rows == 0) return {};
     LITHIFY_TRY(CheckColumn(in, options_));
     const LeafSource& source = in.leaves[static_cast<size_t>(options_.leaf)];
-    const auto stated = group->ColumnChunk(source.input_leaf);
-    LITHIFY_TRY_ASSIGN(InputChunk chunk, DescribeChunk(in, place, options_.leaf, *stated,
-                                                       group->num_rows(), merged_));
-    chunk.transcoded = stated->compression() != options_.codec;
-    LITHIFY_TRY_ASSIGN(chunk.codec, CodecOf(stated->compression()));
+    const StoredChunk stated = in.footer->Chunk(place.group, source.input_leaf);
+    LITHIFY_TRY_ASSIGN(InputChunk chunk, DescribeChunk(in, place, options_.leaf, stated, merged_));
+    chunk.transcoded = stated.codec != options_.codec;
+    LITHIFY_TRY_ASSIGN(chunk.codec, CodecOf(stated.codec.value()));
     chunk.widened = chunk.shape.definition_max == 0 && options_.output.definition_max > 0;
     if (!chunk.widened) chunk.level_map = LevelMapOf(source);
     chunk.deletes = in.deleted != nullptr && in.deleted->CountBelow(chunk.first_row + chunk.rows) !=
                                                  in.deleted->CountBelow(chunk.first_row);
     // What is left of a chunk without some of its rows shows as it is written.
-    if (!chunk.deletes) {
-      merged_.Add(*in.footer, *stated, chunk.descriptor(), source.definition_map);
-    }
+    if (!chunk.deletes) merged_.Add(stated, chunk.stated, chunk.nulls, source.definition_map);
     chunks_.push_back(std::move(chunk));
     return {};
   }
@@ -653,7 +648,7 @@ Status CheckColumn(const InputSource& in, const ColumnSpliceOptions& options) {
   const OutputLeaf& output = options.output;
   LITHIFY_TRY(CheckSource(source, output));
   if (NeedsMending(*in.footer)) return Leave("written by a version whose values readers mend");
-  const parquet::ColumnDescriptor& column = *in.footer->schema()->Column(source.input_leaf);
+  const parquet::ColumnDescriptor& column = *in.footer->schema().Column(source.input_leaf);
   if (column.physical_type() != output.physical) return Leave("another type");
   if (column.max_definition_level() + 1 != std::ssize(source.definition_map) ||
       column.max_repetition_level() != output.repetition_max) {

@@ -29,15 +29,15 @@ Type PrimitiveType(TypeKind kind) {
 }
 
 // The column by its reserved field id, or by name where no column has that id.
-Result<int> ReservedColumn(const parquet::FileMetaData& footer, int field_id,
+Result<int> ReservedColumn(const parquet::SchemaDescriptor& schema, int field_id,
                            const std::string& name) {
-  const auto* root = footer.schema()->group_node();
+  const auto* root = schema.group_node();
   int by_name = -1;
   for (int i = 0; i < root->field_count(); ++i) {
     const auto& node = *root->field(i);
     if (!node.is_primitive() || node.is_repeated()) continue;
-    if (node.field_id() == field_id) return footer.schema()->ColumnIndex(node);
-    if (node.name() == name && node.field_id() < 0) by_name = footer.schema()->ColumnIndex(node);
+    if (node.field_id() == field_id) return schema.ColumnIndex(node);
+    if (node.name() == name && node.field_id() < 0) by_name = schema.ColumnIndex(node);
   }
   if (by_name >= 0) return by_name;
   return Fail(
@@ -70,21 +70,22 @@ class PositionScan {
  private:
   Status Scan(const ScanFile& file, bool positions, const Find& find,
               const std::function<int64_t()>& memory) {
-    LITHIFY_TRY_ASSIGN(const int path_column,
-                       ReservedColumn(*file.footer, iceberg::kFilePathFieldId, "file_path"));
+    LITHIFY_TRY_ASSIGN(
+        const int path_column,
+        ReservedColumn(file.footer->schema(), iceberg::kFilePathFieldId, "file_path"));
     LITHIFY_TRY_ASSIGN(auto path,
                        MakeLeafCursor(file, path_column, PrimitiveType(TypeKind::kString)));
     std::unique_ptr<LeafCursor> pos;
     if (positions) {
       LITHIFY_TRY_ASSIGN(const int pos_column,
-                         ReservedColumn(*file.footer, iceberg::kPosFieldId, "pos"));
+                         ReservedColumn(file.footer->schema(), iceberg::kPosFieldId, "pos"));
       LITHIFY_TRY_ASSIGN(pos, MakeLeafCursor(file, pos_column, PrimitiveType(TypeKind::kLong)));
     }
     int64_t unchecked = 0;
     for (int g = 0; g < file.footer->num_row_groups(); ++g) {
       LITHIFY_TRY(path->OpenGroup(g));
       if (pos) LITHIFY_TRY(pos->OpenGroup(g));
-      int64_t left = file.footer->RowGroup(g)->num_rows();
+      int64_t left = file.footer->row_group(g).num_rows;
       while (left > 0) {
         if (bounds_.cancel != nullptr) LITHIFY_TRY(bounds_.cancel->Check());
         LITHIFY_TRY(path->Fill());

@@ -61,7 +61,7 @@ class KeyReader {
         for (Column& column : cursors_) LITHIFY_TRY(column.cursor->CloseGroup());
       }
       if (++group_ == file_.footer->num_row_groups()) return size_t{0};
-      rows_left_ = file_.footer->RowGroup(group_)->num_rows();
+      rows_left_ = file_.footer->row_group(group_).num_rows;
       for (Column& column : cursors_) LITHIFY_TRY(column.cursor->OpenGroup(group_));
     }
     rows_ = std::numeric_limits<size_t>::max();
@@ -314,7 +314,7 @@ class EqualityScan {
         LITHIFY_TRY_ASSIGN(cursor, MakeTableCursor(file, *target, path, table_.name_mapping));
       } else {
         LITHIFY_TRY_ASSIGN(const LeafPlace place,
-                           FindLeaf(*file.footer, path, table_.name_mapping));
+                           FindLeaf(file.footer->schema(), path, table_.name_mapping));
         if (place.column < 0) {
           return Fail(Code::kCorrupt,
                       "the equality delete file lacks the column with the field id " +

@@ -348,6 +348,7 @@ Result<std::shared_ptr<const Footer>> Footer::Parse(std::shared_ptr<arrow::Buffe
   const int64_t kind_bytes = std::ssize(shared) * kSchemaGrowth;
   footer->kind_ = kinds.Get(std::move(shared), made);
   footer->memory_bytes_ = (made ? kind_bytes : 0) + static_cast<int64_t>(sizeof(Footer)) +
+                          footer->bytes_->size() +
                           std::ssize(footer->groups_) * int64_t{sizeof(StoredRowGroup)} +
                           std::ssize(footer->chunks_) * int64_t{sizeof(uint32_t)};
   return footer;

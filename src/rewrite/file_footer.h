@@ -178,7 +178,7 @@ class Footer {
   std::optional<parquet::EncodedStatistics> TrustedStatistics(
       const StoredChunk& chunk, const parquet::ColumnDescriptor& column) const;
 
-  // About what it takes besides the bytes, and what it was the first to need of those shared.
+  // About what it takes, and what it was the first to need of what is shared.
   int64_t memory_bytes() const { return memory_bytes_; }
 
  private:

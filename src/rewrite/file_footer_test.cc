@@ -26,7 +26,7 @@ namespace {
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 // The footer at the end of a file.
-std::string FooterOf(const std::string& file) {
+std::string FooterBytes(const std::string& file) {
   uint32_t length = 0;
   std::memcpy(&length, file.data() + file.size() - 8, sizeof length);
   return file.substr(file.size() - 8 - length, length);
@@ -210,7 +210,7 @@ std::string Written(const std::function<void(parquet::WriterProperties::Builder&
                     int64_t row_group_rows = 1 << 20) {
   parquet::WriterProperties::Builder builder;
   set(builder);
-  return FooterOf(WriteParquet(*Mixed(), row_group_rows, builder.build()));
+  return FooterBytes(WriteParquet(*Mixed(), row_group_rows, builder.build()));
 }
 
 std::vector<std::string> WrittenFooters() {
@@ -242,7 +242,7 @@ std::vector<std::string> WrittenFooters() {
 TEST(FileFooter, OfFilesIsWhatArrowSees) {
   for (const std::string& footer : WrittenFooters()) EXPECT_GE(ExpectSameAsArrow(footer), 9);
   const auto none = MakeTable(arrow::schema({arrow::field("a", arrow::int64())}), {"[]"});
-  EXPECT_GE(ExpectSameAsArrow(FooterOf(WriteParquet(*none))), 0);
+  EXPECT_GE(ExpectSameAsArrow(FooterBytes(WriteParquet(*none))), 0);
 }
 
 TEST(FileFooter, FilesOfOneSchemaAndWriterShareIt) {

@@ -2,11 +2,12 @@
 
 #include <arrow/buffer.h>
 #include <arrow/util/compression.h>
-#include <arrow/util/key_value_metadata.h>
+#include <parquet/schema.h>
 
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "rewrite/arrow_io.h"
 
@@ -50,10 +51,50 @@ std::optional<ContentDigest> DigestFromJson(const std::string& text) {
   return digest;
 }
 
+// Histograms may be left out.
+bool FitsColumn(const StoredChunk::Sizes& sizes, const parquet::ColumnDescriptor& column) {
+  const auto fits = [](const StoredNumbers& histogram, int16_t level_max) {
+    return histogram.count == 0 || std::cmp_equal(histogram.count, level_max + 1);
+  };
+  return fits(sizes.definition_level_histogram, column.max_definition_level()) &&
+         fits(sizes.repetition_level_histogram, column.max_repetition_level()) &&
+         (!sizes.unencoded_byte_array_data_bytes ||
+          column.physical_type() == parquet::Type::BYTE_ARRAY);
+}
+
+// What a column chunk says against being read, like UnsupportedReason(); `path` names its column.
+Result<std::string> UnsupportedChunk(const StoredChunk& chunk,
+                                     const parquet::ColumnDescriptor& column, int64_t rows,
+                                     int64_t file_size) {
+  // Made where it is needed only: there may be very many chunks.
+  const auto path = [&] { return "column " + column.path()->ToDotString(); };
+  if (chunk.encrypted) return path() + " is encrypted";
+  if (!chunk.file_path.empty()) return path() + " lies in another file";
+  if (!chunk.codec) return path() + " has a codec that is not known here";
+  if (!arrow::util::Codec::IsAvailable(*chunk.codec)) {
+    return path() + " has codec " + arrow::util::Codec::GetCodecAsString(*chunk.codec) +
+           ", which is not supported here";
+  }
+  if (chunk.sizes && !FitsColumn(*chunk.sizes, column)) {
+    return Fail(Damaged(path() + " has statistics of sizes that do not fit its type"));
+  }
+  // Writers leave offsets unset in row groups without rows; those are never read.
+  if (rows == 0) return std::string();
+  if (chunk.num_values < rows) return Fail(Damaged(path() + " claims fewer values than rows"));
+  const int64_t start = chunk.dictionary_page_offset.value_or(0) > 0
+                            ? std::min(*chunk.dictionary_page_offset, chunk.data_page_offset)
+                            : chunk.data_page_offset;
+  if (start < 4 || chunk.total_compressed_size < 0 ||
+      start > file_size - chunk.total_compressed_size) {
+    return Fail(Damaged(path() + " claims bytes outside of the file"));
+  }
+  return std::string();
+}
+
 }  // namespace
 
-Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAccessFile& file,
-                                                          int64_t size) {
+Result<std::shared_ptr<const Footer>> ReadFooter(arrow::io::RandomAccessFile& file, int64_t size,
+                                                 FileKinds& kinds) {
   if (size == 0) return Fail(Damaged("the file is empty (0 bytes), which is no Parquet file"));
   if (size < 12) {
     return Fail(Damaged("the file has " + std::to_string(size) +
@@ -86,53 +127,36 @@ Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAcces
   std::shared_ptr<arrow::Buffer> buffer;
   if (length <= end_bytes - kTailBytes) {
     buffer = arrow::SliceBuffer(*end, end_bytes - kTailBytes - length, length);
+    // A part of the file in memory costs nothing; of what was read only the footer is kept.
+    if (!file.supports_zero_copy()) buffer = arrow::Buffer::FromString(buffer->ToString());
   } else {
     auto got = file.ReadAt(size - kTailBytes - length, length);
     if (!got.ok()) return Fail(FromArrow(got.status()));
     buffer = std::move(*got);
   }
   if (buffer->size() != length) return Fail(Damaged("the file became shorter while read"));
-  auto footer = parquet::FileMetaData::Make(buffer->data(), int64_t{length});
+  LITHIFY_TRY_ASSIGN(auto footer, Footer::Parse(std::move(buffer), kinds));
   if (footer->num_rows() < 0) return Fail(Damaged("the footer claims a negative number of rows"));
   return footer;
 }
 
-Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64_t file_size) {
+Result<std::string> UnsupportedReason(const Footer& footer, int64_t file_size) {
   // Set in a footer in the clear too, when some columns are encrypted (P21).
-  if (footer.is_encryption_algorithm_set()) return std::string("the file has encrypted columns");
+  if (footer.encryption_algorithm_set()) return std::string("the file has encrypted columns");
   int64_t rows = 0;
   for (int g = 0; g < footer.num_row_groups(); ++g) {
-    const auto group = footer.RowGroup(g);
-    if (group->num_rows() < 0 || group->num_columns() != footer.num_columns()) {
+    const StoredRowGroup& group = footer.row_group(g);
+    if (group.num_rows < 0 || group.num_columns != footer.num_columns()) {
       return Fail(Damaged("row group " + std::to_string(g) + " does not fit the schema"));
     }
-    if (__builtin_add_overflow(rows, group->num_rows(), &rows)) {
+    if (__builtin_add_overflow(rows, group.num_rows, &rows)) {
       return Fail(Damaged("the row groups claim more rows than can be counted"));
     }
-    for (int c = 0; c < group->num_columns(); ++c) {
-      const auto chunk = group->ColumnChunk(c);
-      // Made for an error only: there may be very many chunks.
-      const auto path = [&] { return chunk->path_in_schema()->ToDotString(); };
-      if (chunk->crypto_metadata() != nullptr) return "column " + path() + " is encrypted";
-      if (!chunk->file_path().empty()) return "column " + path() + " lies in another file";
-      if (!chunk->can_decompress()) {
-        return "column " + path() + " has codec " +
-               arrow::util::Codec::GetCodecAsString(chunk->compression()) +
-               ", which is not supported here";
-      }
-      // Writers leave offsets unset in row groups without rows; those are never read.
-      if (group->num_rows() == 0) continue;
-      if (chunk->num_values() < group->num_rows()) {
-        return Fail(Damaged("column " + path() + " claims fewer values than rows"));
-      }
-      const int64_t start =
-          chunk->has_dictionary_page() && chunk->dictionary_page_offset() > 0
-              ? std::min(chunk->dictionary_page_offset(), chunk->data_page_offset())
-              : chunk->data_page_offset();
-      if (start < 4 || chunk->total_compressed_size() < 0 ||
-          start > file_size - chunk->total_compressed_size()) {
-        return Fail(Damaged("column " + path() + " claims bytes outside of the file"));
-      }
+    for (int c = 0; c < group.num_columns; ++c) {
+      LITHIFY_TRY_ASSIGN(std::string reason,
+                         UnsupportedChunk(footer.Chunk(g, c), *footer.schema().Column(c),
+                                          group.num_rows, file_size));
+      if (!reason.empty()) return reason;
     }
   }
   if (rows != footer.num_rows()) {
@@ -151,13 +175,12 @@ std::map<std::string, std::string> EncodeMark(const OutputMark& mark) {
   return pairs;
 }
 
-Result<std::optional<OutputMark>> DecodeMark(const parquet::FileMetaData& footer) {
-  const auto& pairs = footer.key_value_metadata();
-  if (pairs == nullptr || !pairs->Contains("lithify.format")) return std::optional<OutputMark>();
+Result<std::optional<OutputMark>> DecodeMark(const Footer& footer) {
+  if (!footer.Pair("lithify.format")) return std::optional<OutputMark>();
   // Key-value metadata travels: who reads one of our outputs with pyarrow and writes other rows
   // with its schema copies the mark along. Only a file that lithify wrote bears it rightly.
   if (!footer.created_by().starts_with(kCreatedByPrefix)) return std::optional<OutputMark>();
-  const auto text = [&](const char* key) { return pairs->Get(key).ValueOr(""); };
+  const auto text = [&](const char* key) { return std::string(footer.Pair(key).value_or("")); };
   if (text("lithify.format") != "1") {
     return Fail(Code::kUnsupported,
                 "the file was written by a newer lithify (format " + text("lithify.format") + ")");
@@ -167,7 +190,7 @@ Result<std::optional<OutputMark>> DecodeMark(const parquet::FileMetaData& footer
   mark.partition = text("lithify.partition");
   const json inputs = json::parse(text("lithify.inputs"), nullptr, false);
   // The data of a table may lie at the root of its store.
-  if (mark.job_id.empty() || !pairs->Contains("lithify.partition") || !inputs.is_array()) {
+  if (mark.job_id.empty() || !footer.Pair("lithify.partition") || !inputs.is_array()) {
     return Fail(Damaged("the lithify mark in the footer is incomplete"));
   }
   for (const auto& name : inputs) {
@@ -184,7 +207,7 @@ Result<std::optional<OutputMark>> DecodeMark(const parquet::FileMetaData& footer
   return std::optional<OutputMark>(std::move(mark));
 }
 
-Result<FileFacts> FactsFrom(const parquet::FileMetaData& footer, int64_t file_size) {
+Result<FileFacts> FactsFrom(const Footer& footer, int64_t file_size) {
   FileFacts facts;
   facts.rows = footer.num_rows();
   facts.row_groups = footer.num_row_groups();
@@ -192,7 +215,7 @@ Result<FileFacts> FactsFrom(const parquet::FileMetaData& footer, int64_t file_si
   LITHIFY_TRY_ASSIGN(facts.unsupported, UnsupportedReason(footer, file_size));
   if (!facts.unsupported.empty()) return facts;
   for (int g = 0; g < footer.num_row_groups(); ++g) {
-    facts.uncompressed_bytes += std::max<int64_t>(0, footer.RowGroup(g)->total_byte_size());
+    facts.uncompressed_bytes += std::max<int64_t>(0, footer.row_group(g).total_byte_size);
   }
   LITHIFY_TRY_ASSIGN(facts.mark, DecodeMark(footer));
   return facts;

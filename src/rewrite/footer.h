@@ -4,7 +4,6 @@
 #define LITHIFY_REWRITE_FOOTER_H_
 
 #include <arrow/io/interfaces.h>
-#include <parquet/metadata.h>
 
 #include <map>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "rewrite/file_footer.h"
 #include "rewrite/group_runner.h"
 
 namespace lithify::rewrite {
@@ -22,20 +22,22 @@ inline constexpr std::string_view kCreatedBy = "lithify version 0.1.0 (build rel
 
 inline constexpr int64_t kFooterBytesMax = 256LL * 1024 * 1024;
 
-// Reads and checks the footer. kCorrupt: not a complete Parquet file. kUnsupported: encrypted.
-Result<std::shared_ptr<parquet::FileMetaData>> ReadFooter(arrow::io::RandomAccessFile& file,
-                                                          int64_t size);
+// Reads and checks the footer. kCorrupt: not a complete Parquet file. kUnsupported: encrypted. As
+// Footer::Parse() does it throws Parquet's exceptions.
+Result<std::shared_ptr<const Footer>> ReadFooter(arrow::io::RandomAccessFile& file, int64_t size,
+                                                 FileKinds& kinds);
 
 // Empty if every column chunk can be decoded here; else the reason. Also checks that chunk offsets
-// and sizes lie within the file (then the result is an error, kCorrupt).
-Result<std::string> UnsupportedReason(const parquet::FileMetaData& footer, int64_t file_size);
+// and sizes lie within the file, and that histograms of levels have as many numbers as there are
+// levels (else the result is an error, kCorrupt).
+Result<std::string> UnsupportedReason(const Footer& footer, int64_t file_size);
 
 // The "lithify.*" key-value metadata as text pairs, and back (docs/FORMATS.md).
 std::map<std::string, std::string> EncodeMark(const OutputMark& mark);
 // nullopt if the footer has no mark; kCorrupt if it has a broken one.
-Result<std::optional<OutputMark>> DecodeMark(const parquet::FileMetaData& footer);
+Result<std::optional<OutputMark>> DecodeMark(const Footer& footer);
 
-Result<FileFacts> FactsFrom(const parquet::FileMetaData& footer, int64_t file_size);
+Result<FileFacts> FactsFrom(const Footer& footer, int64_t file_size);
 
 }  // namespace lithify::rewrite
 

@@ -107,31 +107,30 @@ Error Changed() {
 }
 
 Result<InputChunk> DescribeChunk(const InputSource& in, const GroupPlace& place, int leaf,
-                                 const parquet::ColumnChunkMetaData& stated, int64_t rows,
-                                 const MergedStatistics& merged) {
+                                 const StoredChunk& stated, const MergedStatistics& merged) {
   InputChunk chunk;
   chunk.in = &in;
   chunk.group = place.group;
   chunk.first_row = place.first_row;
   const LeafSource& source = in.leaves[static_cast<size_t>(leaf)];
   chunk.column = source.input_leaf;
-  chunk.rows = chunk.rows_in_group = rows;
-  chunk.range.start = ChunkStart(stated.data_page_offset(), stated.has_dictionary_page(),
-                                 stated.dictionary_page_offset());
-  chunk.range.bytes = stated.total_compressed_size();
-  chunk.range.num_values = stated.num_values();
-  chunk.has_dictionary = chunk.range.start != stated.data_page_offset();
+  chunk.rows = chunk.rows_in_group = in.footer->row_group(place.group).num_rows;
+  chunk.range.start = ChunkStart(stated.data_page_offset, stated.dictionary_page_offset);
+  chunk.range.bytes = stated.total_compressed_size;
+  chunk.range.num_values = stated.num_values;
+  chunk.has_dictionary = chunk.range.start != stated.data_page_offset;
   if (chunk.range.start < 0 || chunk.range.bytes < 0 || chunk.range.bytes > in.size ||
       chunk.range.start > in.size - chunk.range.bytes) {
     return Leave("its pages are not in the file");
   }
   const parquet::ColumnDescriptor& column = chunk.descriptor();
   chunk.shape = {column.max_definition_level(), column.max_repetition_level()};
-  chunk.trusted = merged.Trusts(*in.footer, stated, column);
-  chunk.stated = merged.OfChunk(*in.footer, stated, column);
-  chunk.nulls = merged.NullsOf(*in.footer, stated, column);
-  chunk.index_place = stated.GetColumnIndexLocation();
-  chunk.offsets_place = stated.GetOffsetIndexLocation();
+  MergedStatistics::Stated told = merged.OfChunk(*in.footer, stated, column);
+  chunk.trusted = told.trusted;
+  chunk.stated = std::move(told.bounds);
+  chunk.nulls = told.nulls;
+  chunk.index_place = stated.column_index;
+  chunk.offsets_place = stated.offset_index;
   return chunk;
 }
 

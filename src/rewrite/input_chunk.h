@@ -4,7 +4,6 @@
 #define LITHIFY_REWRITE_INPUT_CHUNK_H_
 
 #include <arrow/buffer.h>
-#include <parquet/metadata.h>
 #include <parquet/schema.h>
 #include <parquet/statistics.h>
 
@@ -18,6 +17,7 @@
 #include "base/result.h"
 #include "rewrite/column_splice.h"
 #include "rewrite/dictionary_union.h"
+#include "rewrite/file_footer.h"
 #include "rewrite/index_pages.h"
 #include "rewrite/masked_pages.h"
 #include "rewrite/merged_statistics.h"
@@ -100,7 +100,7 @@ struct InputChunk {
   std::unique_ptr<Unfolded> unfolded;  // Of kUnfolded; else null.
 
   const parquet::ColumnDescriptor& descriptor() const {
-    return *in->footer->schema()->Column(column);
+    return *in->footer->schema().Column(column);
   }
 };
 
@@ -115,11 +115,10 @@ bool IsForNextTier(Code code);
 // Bytes of a file that changed while it was read.
 Error Changed();
 
-// What the footer says of the chunk of `place`, of which `stated` is Arrow's view: there may be
-// very many, and that view is slow. kUnsupported if its pages are not in the file.
+// What the footer says of the chunk of `place`, which is `stated`. kUnsupported if its pages are
+// not in the file.
 Result<InputChunk> DescribeChunk(const InputSource& in, const GroupPlace& place, int leaf,
-                                 const parquet::ColumnChunkMetaData& stated, int64_t rows,
-                                 const MergedStatistics& merged);
+                                 const StoredChunk& stated, const MergedStatistics& merged);
 
 // The bytes of chunks between the first look at them and the way to the output: in memory where
 // there is room, else read again. One thread at a time; the room is shared by all columns.

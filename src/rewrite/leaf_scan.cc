@@ -121,7 +121,7 @@ class TypedCursor final : public LeafCursor {
       : file_(file),
         column_(column),
         reading_(reading),
-        descriptor_(*file.footer->schema()->Column(column)),
+        descriptor_(*file.footer->schema().Column(column)),
         definition_(kRowsMax),
         values_(std::make_unique<T[]>(kRowsMax)) {
     Allocate(reading.form);
@@ -130,12 +130,12 @@ class TypedCursor final : public LeafCursor {
   Status OpenGroup(int group) override {
     at_ = end_ = 0;
     reader_.reset();
-    rows_left_ = file_.footer->RowGroup(group)->num_rows();
+    rows_left_ = file_.footer->row_group(group).num_rows;
     if (rows_left_ == 0) return {};
-    const auto chunk = file_.footer->RowGroup(group)->ColumnChunk(column_);
-    if (chunk->num_values() != rows_left_) {
-      return Fail(Damaged("has " + std::to_string(chunk->num_values()) + " values in a row group " +
-                          "of " + std::to_string(rows_left_) + " rows"));
+    const int64_t values = file_.footer->Chunk(group, column_).num_values;
+    if (values != rows_left_) {
+      return Fail(Damaged("has " + std::to_string(values) + " values in a row group " + "of " +
+                          std::to_string(rows_left_) + " rows"));
     }
     reader_ = std::static_pointer_cast<parquet::TypedColumnReader<DType>>(
         ReadColumn(file_.Pages(), group, column_));
@@ -267,7 +267,7 @@ class ConstantCursor final : public LeafCursor {
 
   Status OpenGroup(int group) override {
     at_ = end_ = 0;
-    rows_left_ = file_.footer->RowGroup(group)->num_rows();
+    rows_left_ = file_.footer->row_group(group).num_rows;
     return {};
   }
   Status Fill() override {
@@ -381,7 +381,8 @@ Result<ScanFile> OpenScanFile(ReaderCache& cache, const std::string& key, int64_
     ScanFile scan;
     scan.key = key;
     auto file = MakeArrowFile(cache, key, size, cancel);
-    auto footer = ReadFooter(*file, size);
+    FileKinds kinds;
+    auto footer = ReadFooter(*file, size, kinds);
     if (!footer) {
       const std::string_view other = OtherFormat(*file, size);
       if (footer.error().code != Code::kCorrupt || other.empty()) {
@@ -423,9 +424,10 @@ Result<std::vector<const Field*>> PathToField(const iceberg::Schema& schema, int
   return path;
 }
 
-Result<LeafPlace> FindLeaf(const parquet::FileMetaData& footer, std::span<const Field* const> path,
+Result<LeafPlace> FindLeaf(const parquet::SchemaDescriptor& schema,
+                           std::span<const Field* const> path,
                            const std::vector<NameMapping>& mapping) {
-  const GroupNode* group = footer.schema()->group_node();
+  const GroupNode* group = schema.group_node();
   bool by_id = false;
   for (int i = 0; i < group->field_count(); ++i) by_id = by_id || HasFieldIds(*group->field(i));
   const std::string where = "column " + path.back()->name;
@@ -448,7 +450,7 @@ Result<LeafPlace> FindLeaf(const parquet::FileMetaData& footer, std::span<const 
                   where);
     }
     if (last) {
-      place.column = footer.schema()->ColumnIndex(*node);
+      place.column = schema.ColumnIndex(*node);
       return place;
     }
     place.below_optional = place.below_optional || node->is_optional();
@@ -460,7 +462,7 @@ Result<LeafPlace> FindLeaf(const parquet::FileMetaData& footer, std::span<const 
 
 Result<std::unique_ptr<LeafCursor>> MakeLeafCursor(const ScanFile& file, int column,
                                                    const Type& type) {
-  const parquet::ColumnDescriptor& descriptor = *file.footer->schema()->Column(column);
+  const parquet::ColumnDescriptor& descriptor = *file.footer->schema().Column(column);
   LITHIFY_TRY_ASSIGN(const LeafReading reading, ReadLeafAs(descriptor, type));
   switch (descriptor.physical_type()) {
     case parquet::Type::BOOLEAN: return Typed<parquet::BooleanType>(file, column, reading);
@@ -492,7 +494,7 @@ Result<std::unique_ptr<LeafCursor>> MakeTableCursor(const ScanFile& file, const 
                                                     std::span<const Field* const> path,
                                                     const std::vector<NameMapping>& mapping) {
   const Field& field = *path.back();
-  LITHIFY_TRY_ASSIGN(const LeafPlace place, FindLeaf(*file.footer, path, mapping));
+  LITHIFY_TRY_ASSIGN(const LeafPlace place, FindLeaf(file.footer->schema(), path, mapping));
   // A partition's value goes before a column that is known by its name only.
   const bool hidden = place.by_mapping && ConstantOf(input, field.id) != nullptr;
   if (place.column >= 0 && !hidden) return MakeLeafCursor(file, place.column, field.type);

@@ -6,7 +6,7 @@
 #ifndef LITHIFY_REWRITE_LEAF_SCAN_H_
 #define LITHIFY_REWRITE_LEAF_SCAN_H_
 
-#include <parquet/metadata.h>
+#include <parquet/schema.h>
 
 #include <cstdint>
 #include <memory>
@@ -28,7 +28,7 @@ namespace lithify::rewrite {
 
 struct ScanFile {
   std::string key;
-  std::shared_ptr<parquet::FileMetaData> footer;
+  std::shared_ptr<const Footer> footer;
   std::shared_ptr<arrow::io::RandomAccessFile> file;
   int64_t size = 0;
   arrow::MemoryPool* pool = nullptr;
@@ -54,7 +54,7 @@ struct LeafPlace {
   bool by_mapping = false;      // The file has no field ids.
 };
 // By field ids; by `mapping` in a file that has none.
-Result<LeafPlace> FindLeaf(const parquet::FileMetaData& footer,
+Result<LeafPlace> FindLeaf(const parquet::SchemaDescriptor& schema,
                            std::span<const iceberg::Field* const> path,
                            const std::vector<iceberg::NameMapping>& mapping);
 

@@ -60,6 +60,8 @@ class Chunk {
   Chunk(const std::string& bytes, int column, int group, int64_t first_row,
         const PositionSet& deleted)
       : bytes_(bytes),
+        column_(column),
+        in_group_(group),
         reader_(parquet::ParquetFileReader::Open(MakeFile(bytes))),
         group_(reader_->metadata()->RowGroup(group)),
         chunk_(group_->ColumnChunk(column)),
@@ -76,8 +78,10 @@ class Chunk {
 
   std::unique_ptr<PageSource> Open() const {
     ChunkRange range;
-    range.start = ChunkStart(chunk_->data_page_offset(), chunk_->has_dictionary_page(),
-                             chunk_->dictionary_page_offset());
+    range.start = ChunkStart(chunk_->data_page_offset(),
+                             chunk_->has_dictionary_page()
+                                 ? std::optional<int64_t>(chunk_->dictionary_page_offset())
+                                 : std::nullopt);
     range.bytes = chunk_->total_compressed_size();
     range.num_values = chunk_->num_values();
     return std::make_unique<RawPages>(MakeFile(bytes_), static_cast<int64_t>(bytes_.size()), range,
@@ -111,11 +115,10 @@ class Chunk {
   }
 
   MaskedStatistics Statistics() {
-    auto stated = merged_.OfChunk(*reader_->metadata(), *chunk_, *descriptor_)
-                      .value_or(parquet::EncodedStatistics());
-    if (const auto nulls = merged_.NullsOf(*reader_->metadata(), *chunk_, *descriptor_)) {
-      stated.set_null_count(*nulls);
-    }
+    const auto footer = FooterOf(bytes_);
+    const auto told = merged_.OfChunk(*footer, footer->Chunk(in_group_, column_), *descriptor_);
+    auto stated = told.bounds.value_or(parquet::EncodedStatistics());
+    if (told.nulls) stated.set_null_count(*told.nulls);
     return {masked_, OrderOf(*descriptor_), std::move(stated),
             [this](const RawPage& page) { return merged_.OfPage(page.header, true); }, codec_};
   }
@@ -160,6 +163,8 @@ class Chunk {
 
  private:
   const std::string& bytes_;
+  const int column_;
+  const int in_group_;
   std::unique_ptr<parquet::ParquetFileReader> reader_;
   std::unique_ptr<parquet::RowGroupMetaData> group_;
   std::unique_ptr<parquet::ColumnChunkMetaData> chunk_;

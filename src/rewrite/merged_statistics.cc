@@ -1,5 +1,7 @@
 #include "rewrite/merged_statistics.h"
 
+#include <parquet/metadata.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -83,20 +85,29 @@ MergedStatistics::MergedStatistics(const parquet::ColumnDescriptor* column)
                       ? nullptr
                       : parquet::Comparator::Make(column)) {}
 
-bool MergedStatistics::Trusts(const parquet::FileMetaData& footer,
-                              const parquet::ColumnChunkMetaData& chunk,
-                              const parquet::ColumnDescriptor& input) const {
+bool MergedStatistics::KnowsOrder(const Footer& footer,
+                                  const parquet::ColumnDescriptor& input) const {
   if (comparator_ == nullptr || input.sort_order() != column_->sort_order()) return false;
   if (input.physical_type() != column_->physical_type()) return false;
   if (input.physical_type() == Type::FIXED_LEN_BYTE_ARRAY &&
       input.type_length() != column_->type_length()) {
     return false;
   }
-  if (column_->sort_order() == parquet::SortOrder::UNSIGNED &&
-      !KnowsUnsignedOrder(footer.writer_version().application_)) {
-    return false;
-  }
-  return chunk.is_stats_set();
+  return column_->sort_order() != parquet::SortOrder::UNSIGNED ||
+         KnowsUnsignedOrder(footer.writer_version().application_);
+}
+
+MergedStatistics::Stated MergedStatistics::OfChunk(const Footer& footer, const StoredChunk& chunk,
+                                                   const parquet::ColumnDescriptor& input) const {
+  Stated told;
+  if (!KnowsOrder(footer, input)) return told;
+  auto stated = footer.TrustedStatistics(chunk, input);
+  if (!stated) return told;
+  told.trusted = true;
+  const bool bounded = Clean(*stated, chunk.num_values, input.max_definition_level() == 0);
+  if (stated->has_null_count) told.nulls = stated->null_count;
+  if (bounded) told.bounds = std::move(stated);
+  return told;
 }
 
 bool MergedStatistics::IsBound(const std::string& value) const {
@@ -154,15 +165,15 @@ bool MergedStatistics::Clean(EncodedStatistics& stated, int64_t values, bool req
   return true;
 }
 
-void MergedStatistics::Add(const parquet::FileMetaData& footer,
-                           const parquet::ColumnChunkMetaData& chunk,
-                           const parquet::ColumnDescriptor& input,
+void MergedStatistics::Add(const StoredChunk& chunk, const std::optional<EncodedStatistics>& bounds,
+                           const std::optional<int64_t>& nulls,
                            std::span<const int16_t> definition_map) {
-  if (chunk.num_values() == 0) return;
+  if (chunk.num_values == 0) return;
   AddSizes(chunk, definition_map);
   EncodedStatistics stated;
-  if (Trusts(footer, chunk, input)) stated = *chunk.encoded_statistics();
-  AddStated(std::move(stated), chunk.num_values(), input.max_definition_level() == 0);
+  if (bounds) stated = *bounds;
+  if (nulls) stated.set_null_count(*nulls);
+  AddStated(std::move(stated), chunk.num_values, definition_map.size() == 1);
 }
 
 void MergedStatistics::AddPart(EncodedStatistics stated, int64_t values, bool required) {
@@ -240,62 +251,39 @@ std::optional<EncodedStatistics> MergedStatistics::OfIndexed(const parquet::Colu
   return stated;
 }
 
-std::optional<int64_t> MergedStatistics::NullsOf(const parquet::FileMetaData& footer,
-                                                 const parquet::ColumnChunkMetaData& chunk,
-                                                 const parquet::ColumnDescriptor& input) const {
-  if (!Trusts(footer, chunk, input)) return std::nullopt;
-  EncodedStatistics stated = *chunk.encoded_statistics();
-  (void)Clean(stated, chunk.num_values(), input.max_definition_level() == 0);
-  if (!stated.has_null_count) return std::nullopt;
-  return stated.null_count;
-}
-
-std::optional<EncodedStatistics> MergedStatistics::OfChunk(
-    const parquet::FileMetaData& footer, const parquet::ColumnChunkMetaData& chunk,
-    const parquet::ColumnDescriptor& input) const {
-  if (!Trusts(footer, chunk, input)) return std::nullopt;
-  EncodedStatistics stated = *chunk.encoded_statistics();
-  if (!Clean(stated, chunk.num_values(), input.max_definition_level() == 0)) return std::nullopt;
-  return stated;
-}
-
-void MergedStatistics::AddSizes(const parquet::ColumnChunkMetaData& chunk,
-                                std::span<const int16_t> definition_map) {
-  const auto stated = chunk.size_statistics();
+void MergedStatistics::AddSizes(const StoredChunk& chunk, std::span<const int16_t> definition_map) {
   // `levels`: how many there are in the input, and `to` where each goes.
   const auto add = [&](bool& known, const std::vector<int64_t>& from, std::vector<int64_t>& into,
                        int16_t max, size_t levels, const auto& to) {
-    // Of levels that are all 0, nothing is stated and nothing is missed.
-    if (max == 0) return;
     known = known && from.size() == levels &&
             std::ranges::all_of(from, [](int64_t n) { return n >= 0; }) &&
             std::accumulate(from.begin(), from.end(), uint64_t{0}, [](uint64_t sum, int64_t n) {
               return sum + static_cast<uint64_t>(n);
-            }) == static_cast<uint64_t>(chunk.num_values());
+            }) == static_cast<uint64_t>(chunk.num_values);
     if (!known) return into.clear();
     into.resize(static_cast<size_t>(max) + 1, 0);
     for (size_t i = 0; i < levels; ++i) into[to(i)] += from[i];
   };
-  static const std::vector<int64_t> kNone;
-  // Of a column without definition levels nothing is stated: all its entries are values.
-  const std::vector<int64_t> all = {chunk.num_values()};
-  const bool widened = definition_map.size() == 1;
-  add(sizes_known_[0],
-      widened  ? all
-      : stated ? stated->definition_level_histogram
-               : kNone,
-      sizes_.definition_level_histogram, column_->max_definition_level(), definition_map.size(),
-      [&](size_t level) { return static_cast<size_t>(definition_map[level]); });
-  const int16_t repetition_max = column_->max_repetition_level();
-  add(sizes_known_[1], stated ? stated->repetition_level_histogram : kNone,
-      sizes_.repetition_level_histogram, repetition_max, static_cast<size_t>(repetition_max) + 1,
-      [](size_t level) { return level; });
-  const bool bytes = column_->physical_type() == Type::BYTE_ARRAY && stated &&
-                     stated->unencoded_byte_array_data_bytes &&
-                     *stated->unencoded_byte_array_data_bytes >= 0;
+  static const StoredChunk::Sizes kNone;
+  const StoredChunk::Sizes& stated = chunk.sizes ? *chunk.sizes : kNone;
+  // Of levels that are all 0, nothing is stated and nothing is missed.
+  if (const int16_t max = column_->max_definition_level(); max > 0) {
+    // Of a column without definition levels nothing is stated: all its entries are values.
+    add(sizes_known_[0],
+        definition_map.size() == 1 ? std::vector<int64_t>{chunk.num_values}
+                                   : stated.definition_level_histogram.Values(),
+        sizes_.definition_level_histogram, max, definition_map.size(),
+        [&](size_t level) { return static_cast<size_t>(definition_map[level]); });
+  }
+  if (const int16_t max = column_->max_repetition_level(); max > 0) {
+    add(sizes_known_[1], stated.repetition_level_histogram.Values(),
+        sizes_.repetition_level_histogram, max, static_cast<size_t>(max) + 1,
+        [](size_t level) { return level; });
+  }
+  const auto& bytes = stated.unencoded_byte_array_data_bytes;
   int64_t sum = sizes_.unencoded_byte_array_data_bytes.value_or(0);
-  sizes_known_[2] = sizes_known_[2] && bytes &&
-                    !__builtin_add_overflow(sum, *stated->unencoded_byte_array_data_bytes, &sum);
+  sizes_known_[2] = sizes_known_[2] && column_->physical_type() == Type::BYTE_ARRAY && bytes &&
+                    *bytes >= 0 && !__builtin_add_overflow(sum, *bytes, &sum);
   sizes_.unencoded_byte_array_data_bytes =
       sizes_known_[2] ? std::optional<int64_t>(sum) : std::nullopt;
 }

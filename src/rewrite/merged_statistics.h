@@ -3,7 +3,6 @@
 #ifndef LITHIFY_REWRITE_MERGED_STATISTICS_H_
 #define LITHIFY_REWRITE_MERGED_STATISTICS_H_
 
-#include <parquet/metadata.h>
 #include <parquet/page_index.h>
 #include <parquet/schema.h>
 #include <parquet/size_statistics.h>
@@ -16,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "rewrite/file_footer.h"
 #include "rewrite/page_header.h"
 
 namespace lithify::rewrite {
@@ -26,10 +26,19 @@ class MergedStatistics {
   // `column` outlives this; it is the output's, in whose order the bounds are.
   explicit MergedStatistics(const parquet::ColumnDescriptor* column);
 
-  // One more chunk, of a file with this footer. A chunk without values changes nothing.
+  // What a chunk of a file with this footer states of its values.
+  struct Stated {
+    bool trusted = false;  // Bounds that the writer of this file stated are in the output's order.
+    std::optional<parquet::EncodedStatistics> bounds;  // Or that all is null; else it says neither.
+    std::optional<int64_t> nulls;                      // Nullopt: not stated, or they cannot be.
+  };
+  Stated OfChunk(const Footer& footer, const StoredChunk& chunk,
+                 const parquet::ColumnDescriptor& input) const;
+
+  // One more chunk, with what OfChunk() told of it. A chunk without values changes nothing.
   // `definition_map`: what each of its definition levels becomes, the last one the output's last.
-  void Add(const parquet::FileMetaData& footer, const parquet::ColumnChunkMetaData& chunk,
-           const parquet::ColumnDescriptor& input, std::span<const int16_t> definition_map);
+  void Add(const StoredChunk& chunk, const std::optional<parquet::EncodedStatistics>& bounds,
+           const std::optional<int64_t>& nulls, std::span<const int16_t> definition_map);
   // Likewise, of a chunk of which only some rows go on: what is known of those, and how many
   // entries they have.
   void AddPart(parquet::EncodedStatistics stated, int64_t values, bool required);
@@ -47,34 +56,23 @@ class MergedStatistics {
   std::optional<parquet::EncodedStatistics> OfIndexed(const parquet::ColumnIndex& index,
                                                       size_t page, int64_t values,
                                                       bool required = false) const;
-  // What one chunk alone states, likewise.
-  std::optional<parquet::EncodedStatistics> OfChunk(const parquet::FileMetaData& footer,
-                                                    const parquet::ColumnChunkMetaData& chunk,
-                                                    const parquet::ColumnDescriptor& input) const;
 
   // Makes the bounds of `into` those of both.
   void Widen(parquet::EncodedStatistics& into, const parquet::EncodedStatistics& other) const;
-
-  // The nulls of a chunk, as its footer states them; nullopt: it does not, or they cannot be.
-  std::optional<int64_t> NullsOf(const parquet::FileMetaData& footer,
-                                 const parquet::ColumnChunkMetaData& chunk,
-                                 const parquet::ColumnDescriptor& input) const;
-
-  // Whether bounds that the writer of this file stated are in the output's order.
-  bool Trusts(const parquet::FileMetaData& footer, const parquet::ColumnChunkMetaData& chunk,
-              const parquet::ColumnDescriptor& input) const;
 
  private:
   struct Bound {
     std::string value;
     std::optional<bool> exact;
   };
+  // Whether bounds of this column of such a file are in the output's order.
+  bool KnowsOrder(const Footer& footer, const parquet::ColumnDescriptor& input) const;
   bool IsBound(const std::string& value) const;
   bool Less(const std::string& a, const std::string& b) const;
   // Takes out of `stated` what cannot be; true if it has bounds, or says that all is null.
   bool Clean(parquet::EncodedStatistics& stated, int64_t values, bool required) const;
   void AddStated(parquet::EncodedStatistics stated, int64_t values, bool required);
-  void AddSizes(const parquet::ColumnChunkMetaData& chunk, std::span<const int16_t> definition_map);
+  void AddSizes(const StoredChunk& chunk, std::span<const int16_t> definition_map);
 
   const parquet::ColumnDescriptor* const column_;
   const std::shared_ptr<parquet::Comparator> comparator_;  // Null: values have no order.

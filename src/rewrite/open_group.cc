@@ -46,7 +46,7 @@ std::vector<char> ChooseHeld(const std::vector<InputFile>& inputs, int64_t bytes
 }
 
 Result<std::unique_ptr<InputSource>> OpenInput(ReaderCache& cache, const InputFile& input,
-                                               bool held, BoundedPool& pool,
+                                               bool held, FileKinds& kinds, BoundedPool& pool,
                                                const CancelFlag* cancel) {
   auto source = std::make_unique<InputSource>();
   source->key = input.key;
@@ -61,11 +61,11 @@ Result<std::unique_ptr<InputSource>> OpenInput(ReaderCache& cache, const InputFi
     } else {
       source->file = MakeArrowFile(cache, input.key, input.size, cancel);
     }
-    LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*source->file, input.size));
+    LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*source->file, input.size, kinds));
     LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*source->footer, input.size));
     if (!reason.empty()) return Fail(Code::kUnsupported, reason);
     LITHIFY_TRY(CheckClaims(input, *source));
-    LITHIFY_TRY_ASSIGN(source->schema, ParseSchema(*source->footer->schema()));
+    LITHIFY_TRY_ASSIGN(source->schema, source->footer->kind().Tree());
     return {};
   });
   if (!opened) return Fail(std::move(opened.error()));
@@ -75,17 +75,16 @@ Result<std::unique_ptr<InputSource>> OpenInput(ReaderCache& cache, const InputFi
 Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>& inputs,
                                Reading reading, int threads, BoundedPool& pool,
                                const CancelFlag* cancel) {
-  // Roughly what a parsed footer takes per column chunk, outside of any pool.
-  constexpr int64_t kChunkBytes = 1024;
   const std::vector<char> held =
       ChooseHeld(inputs, reading == Reading::kPages ? pool.bytes_max() / 8 : 0);
   OpenedGroup group;
   group.inputs.resize(inputs.size());
-  std::atomic<int64_t> footer_bytes{0};
+  FileKinds kinds;
+  std::atomic<int64_t> footer_bytes{0};  // Outside of any pool.
   LITHIFY_TRY(TryForEach(inputs.size(), threads, [&](size_t i) -> Status {
-    LITHIFY_TRY_ASSIGN(group.inputs[i], OpenInput(cache, inputs[i], held[i] != 0, pool, cancel));
-    const parquet::FileMetaData& footer = *group.inputs[i]->footer;
-    const int64_t bytes = kChunkBytes * footer.num_row_groups() * footer.num_columns();
+    LITHIFY_TRY_ASSIGN(group.inputs[i],
+                       OpenInput(cache, inputs[i], held[i] != 0, kinds, pool, cancel));
+    const int64_t bytes = group.inputs[i]->footer->memory_bytes();
     if (footer_bytes.fetch_add(bytes) + bytes > pool.bytes_max() / 2) {
       return Fail(Code::kLimit, "the footers of the inputs do not fit the memory bound",
                   inputs[i].key, "raise --memory");
@@ -110,10 +109,13 @@ Status UnderTable(OpenedGroup& group, const std::vector<InputFile>& files,
                   const TableTarget& table) {
   std::vector<TableInput> inputs;
   for (size_t i = 0; i < files.size(); ++i) {
-    SchemaNode& schema = *group.inputs[i]->schema;
-    auto resolved = ResolveFieldIds(schema, table.name_mapping, files[i].constants);
+    InputSource& source = *group.inputs[i];
+    // One of its own: files of one schema may come by their ids in different ways.
+    LITHIFY_TRY_ASSIGN(auto schema, ParseSchema(source.footer->schema()));
+    auto resolved = ResolveFieldIds(*schema, table.name_mapping, files[i].constants);
     if (!resolved) return Fail(std::move(resolved.error()).In(files[i].key));
-    inputs.push_back(TableInput{&files[i], &schema, {}});
+    source.schema = std::move(schema);
+    inputs.push_back(TableInput{&files[i], source.schema.get(), {}});
   }
   LITHIFY_TRY_ASSIGN(group.output_schema, MakeTargetSchema(table.schema, inputs));
   for (size_t i = 0; i < files.size(); ++i) {
@@ -141,7 +143,7 @@ void ChooseCountingLeaves(OpenedGroup& group) {
     const SchemaNode* cheapest = CheapestLeaf(*source->schema);
     if (cheapest == nullptr) continue;
     first.input_leaf = cheapest->leaf_index;
-    const auto* column = source->footer->schema()->Column(cheapest->leaf_index);
+    const auto* column = source->footer->schema().Column(cheapest->leaf_index);
     first.definition_map.resize(static_cast<size_t>(column->max_definition_level()) + 1,
                                 first.definition_map.front());
   }

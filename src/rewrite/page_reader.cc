@@ -4,6 +4,7 @@
 #include <arrow/io/interfaces.h>
 #include <parquet/column_page.h>
 #include <parquet/exception.h>
+#include <parquet/metadata.h>
 
 #include <cstring>
 #include <limits>
@@ -102,12 +103,11 @@ class UnpackedPages final : public parquet::PageReader {
 
 std::unique_ptr<RawPages> OpenChunk(const PagesFile& in, int row_group, int column) {
   static const parquet::ApplicationVersion kPadded("parquet-mr", 1, 2, 9);
-  const auto chunk = in.footer->RowGroup(row_group)->ColumnChunk(column);
+  const StoredChunk chunk = in.footer->Chunk(row_group, column);
   ChunkRange range;
-  range.start = ChunkStart(chunk->data_page_offset(), chunk->has_dictionary_page(),
-                           chunk->dictionary_page_offset());
-  range.bytes = chunk->total_compressed_size();
-  range.num_values = chunk->num_values();
+  range.start = ChunkStart(chunk.data_page_offset, chunk.dictionary_page_offset);
+  range.bytes = chunk.total_compressed_size;
+  range.num_values = chunk.num_values;
   if (in.footer->writer_version().VersionLt(kPadded)) range.padding = kOldDictionaryPadding;
   RawPagesOptions options;
   options.read_bytes = in.read_bytes;
@@ -124,20 +124,20 @@ std::unique_ptr<RawPages> OpenChunk(const PagesFile& in, int row_group, int colu
 
 std::unique_ptr<parquet::PageReader> ReadPages(const PagesFile& in, int row_group, int column) {
   static const parquet::ApplicationVersion kAlwaysCompressed("parquet-cpp", 2, 0, 0);
-  const auto chunk = in.footer->RowGroup(row_group)->ColumnChunk(column);
+  const StoredChunk chunk = in.footer->Chunk(row_group, column);
   std::optional<PageCodec> codec;
-  if (chunk->compression() != arrow::Compression::UNCOMPRESSED) {
-    auto made = PageCodec::Make(chunk->compression());
+  if (chunk.codec != arrow::Compression::UNCOMPRESSED) {
+    auto made = PageCodec::Make(chunk.codec.value());
     if (!made) Throw(made.error());
     codec = std::move(*made);
   }
   return std::make_unique<UnpackedPages>(
-      OpenChunk(in, row_group, column), chunk->num_values(), std::move(codec),
+      OpenChunk(in, row_group, column), chunk.num_values, std::move(codec),
       in.footer->writer_version().VersionLt(kAlwaysCompressed), in.pool);
 }
 
 std::shared_ptr<parquet::ColumnReader> ReadColumn(const PagesFile& in, int row_group, int column) {
-  return parquet::ColumnReader::Make(in.footer->schema()->Column(column),
+  return parquet::ColumnReader::Make(in.footer->schema().Column(column),
                                      ReadPages(in, row_group, column), in.pool);
 }
 

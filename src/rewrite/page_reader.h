@@ -5,12 +5,12 @@
 #define LITHIFY_REWRITE_PAGE_READER_H_
 
 #include <parquet/column_reader.h>
-#include <parquet/metadata.h>
 
 #include <cstdint>
 #include <memory>
 
 #include "base/text.h"
+#include "rewrite/file_footer.h"
 #include "rewrite/raw_pages.h"
 
 namespace lithify::rewrite {
@@ -19,7 +19,7 @@ namespace lithify::rewrite {
 struct PagesFile {
   std::shared_ptr<arrow::io::RandomAccessFile> file;
   int64_t size = 0;
-  const parquet::FileMetaData* footer = nullptr;
+  const Footer* footer = nullptr;
   arrow::MemoryPool* pool = nullptr;  // Of buffers that are read into.
   int64_t read_bytes = kMiB;          // One read asks for so many.
 };

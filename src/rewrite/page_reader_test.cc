@@ -44,7 +44,7 @@ class Copying final : public arrow::io::RandomAccessFile {
 
 struct Opened {
   explicit Opened(const std::string& bytes, bool copying = false)
-      : reader(Open(bytes)), footer(reader->metadata()) {
+      : reader(Open(bytes)), footer(FooterOf(bytes)) {
     in.file = InMemory(bytes);
     if (copying) in.file = std::make_shared<Copying>(in.file);
     in.size = std::ssize(bytes);
@@ -52,7 +52,7 @@ struct Opened {
     in.pool = arrow::default_memory_pool();
   }
   std::unique_ptr<parquet::ParquetFileReader> reader;
-  std::shared_ptr<parquet::FileMetaData> footer;
+  std::shared_ptr<const Footer> footer;
   PagesFile in;
 };
 

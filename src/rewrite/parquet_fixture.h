@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "rewrite/footer.h"
 #include "rewrite/parquet_runner.h"
 #include "storage/memory_store.h"
 
@@ -46,6 +47,15 @@ inline std::string WriteParquet(
                                                  row_group_rows, properties, arrow_properties);
   EXPECT_TRUE(status.ok()) << status.ToString();
   return sink->Finish().ValueOrDie()->ToString();
+}
+
+// As it is read of inputs.
+inline std::shared_ptr<const Footer> FooterOf(const std::string& file) {
+  arrow::io::BufferReader reader(arrow::Buffer::FromString(file));
+  FileKinds kinds;
+  auto footer = ReadFooter(reader, std::ssize(file), kinds);
+  EXPECT_TRUE(footer.has_value()) << footer.error().ToString();
+  return footer.value();
 }
 
 inline arrow::Result<std::shared_ptr<arrow::Table>> TryReadParquet(const std::string& bytes) {

@@ -96,7 +96,7 @@ class ParquetRunner final : public GroupRunner {
     ReaderCache cache(store_, 1);
     auto file = MakeArrowFile(cache, key, info.size, nullptr);
     auto facts = GuardParquet(key, [&]() -> Result<FileFacts> {
-      LITHIFY_TRY_ASSIGN(const auto footer, ReadFooter(*file, info.size));
+      LITHIFY_TRY_ASSIGN(const auto footer, ReadFooter(*file, info.size, kinds_));
       return FactsFrom(*footer, info.size);
     });
     if (!facts && facts.error().code == Code::kUnsupported) {
@@ -298,6 +298,7 @@ class ParquetRunner final : public GroupRunner {
   storage::Store& store_;
   const int64_t memory_bytes_;
   KnownFacts known_;
+  FileKinds kinds_;
 };
 
 }  // namespace

@@ -163,7 +163,7 @@ class PartitionSplitter {
                          MakeTableCursor(file, input, source.path, table_.name_mapping));
     }
     for (int g = 0; g < file.footer->num_row_groups(); ++g) {
-      LITHIFY_TRY(ScanGroup(g, file.footer->RowGroup(g)->num_rows(), first));
+      LITHIFY_TRY(ScanGroup(g, file.footer->row_group(g).num_rows, first));
     }
     return CheckMemory();
   }

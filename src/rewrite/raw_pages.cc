@@ -35,11 +35,9 @@ Status CheckRange(const ChunkRange& range, int64_t file_size) {
 
 }  // namespace
 
-int64_t ChunkStart(int64_t data_page_offset, bool has_dictionary_page_offset,
-                   int64_t dictionary_page_offset) {
-  const bool in_front = has_dictionary_page_offset && dictionary_page_offset > 0 &&
-                        dictionary_page_offset < data_page_offset;
-  return in_front ? dictionary_page_offset : data_page_offset;
+int64_t ChunkStart(int64_t data_page_offset, std::optional<int64_t> dictionary_page_offset) {
+  const int64_t dictionary = dictionary_page_offset.value_or(0);
+  return dictionary > 0 && dictionary < data_page_offset ? dictionary : data_page_offset;
 }
 
 RawPages::RawPages(std::shared_ptr<arrow::io::RandomAccessFile> file, int64_t file_size,

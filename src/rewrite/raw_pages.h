@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/result.h"
@@ -29,8 +30,7 @@ inline constexpr int64_t kOldDictionaryPadding = 100;
 
 // Where the first page is: at the dictionary if it is stated, and in front of the data. Some
 // writers state a dictionary at 0 or behind the data; then there is none, as Arrow sees it.
-int64_t ChunkStart(int64_t data_page_offset, bool has_dictionary_page_offset,
-                   int64_t dictionary_page_offset);
+int64_t ChunkStart(int64_t data_page_offset, std::optional<int64_t> dictionary_page_offset);
 
 struct RawPagesOptions {
   bool verify_crc = true;     // Of pages that have one; a mismatch is kCorrupt.

@@ -29,8 +29,10 @@ std::shared_ptr<arrow::io::BufferReader> MakeFile(std::string bytes) {
 
 ChunkRange RangeOf(const parquet::ColumnChunkMetaData& chunk) {
   ChunkRange range;
-  range.start = ChunkStart(chunk.data_page_offset(), chunk.has_dictionary_page(),
-                           chunk.dictionary_page_offset());
+  range.start = ChunkStart(chunk.data_page_offset(),
+                           chunk.has_dictionary_page()
+                               ? std::optional<int64_t>(chunk.dictionary_page_offset())
+                               : std::nullopt);
   range.bytes = chunk.total_compressed_size();
   range.num_values = chunk.num_values();
   return range;
@@ -371,12 +373,12 @@ TEST(RawPagesTest, OldFilesHaveBytesBeyondTheirSize) {
 }
 
 TEST(RawPagesTest, AChunkStartsAtItsDictionaryIfThatIsInFront) {
-  EXPECT_EQ(ChunkStart(100, true, 4), 4);
-  EXPECT_EQ(ChunkStart(100, false, 4), 100);
-  EXPECT_EQ(ChunkStart(100, true, 0), 100);
-  EXPECT_EQ(ChunkStart(100, true, -1), 100);
-  EXPECT_EQ(ChunkStart(100, true, 100), 100);
-  EXPECT_EQ(ChunkStart(100, true, 200), 100);
+  EXPECT_EQ(ChunkStart(100, 4), 4);
+  EXPECT_EQ(ChunkStart(100, std::nullopt), 100);
+  EXPECT_EQ(ChunkStart(100, 0), 100);
+  EXPECT_EQ(ChunkStart(100, -1), 100);
+  EXPECT_EQ(ChunkStart(100, 100), 100);
+  EXPECT_EQ(ChunkStart(100, 200), 100);
 }
 
 TEST(RawPagesTest, AnyBytesAreWalkedOrRefused) {

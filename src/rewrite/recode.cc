@@ -141,11 +141,9 @@ class Recoder {
     std::vector<std::map<std::string, std::string>> metadata;
     for (const auto& in : group_.inputs) {
       std::map<std::string, std::string> pairs;
-      if (const auto& kv = in->footer->key_value_metadata()) {
-        for (int64_t i = 0; i < kv->size(); ++i) {
-          // Of a table's columns its own schema tells.
-          if (!request_.table || !DescribesSchema(kv->key(i))) pairs[kv->key(i)] = kv->value(i);
-        }
+      for (const auto& [key, value] : in->footer->Pairs()) {
+        // Of a table's columns its own schema tells.
+        if (!request_.table || !DescribesSchema(std::string(key))) pairs[std::string(key)] = value;
       }
       metadata.push_back(std::move(pairs));
     }
@@ -165,9 +163,8 @@ class Recoder {
     int64_t most = 0;
     for (const auto& in : group_.inputs) {
       for (int g = 0; g < in->footer->num_row_groups(); ++g) {
-        const auto group = in->footer->RowGroup(g);
-        const int64_t columns = group->num_columns();
-        most = std::max(most, std::min(2 * group->total_byte_size(), columns * kPageBytes));
+        const StoredRowGroup& group = in->footer->row_group(g);
+        most = std::max(most, std::min(2 * group.total_byte_size, group.num_columns * kPageBytes));
       }
     }
     return most;
@@ -203,11 +200,10 @@ class Recoder {
       return std::pair(i->footer->num_row_groups() > 0, i->size);
     });
     if (in == group_.inputs.end() || (*in)->footer->num_row_groups() == 0) return weights;
-    const auto group = (*in)->footer->RowGroup(0);
     for (size_t leaf = 0; leaf < weights.size(); ++leaf) {
       const LeafSource& source = (*in)->leaves[leaf];
       if (source.levels_only || source.input_leaf < 0) continue;
-      const int64_t bytes = group->ColumnChunk(source.input_leaf)->total_uncompressed_size();
+      const int64_t bytes = (*in)->footer->Chunk(0, source.input_leaf).total_uncompressed_size;
       weights[leaf] = std::clamp<int64_t>(bytes, 0, 1024 * kGiB);
     }
     return weights;

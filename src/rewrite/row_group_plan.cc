@@ -48,13 +48,12 @@ class MovableColumns {
   // Bytes of a row group's columns that cannot.
   int64_t BytesLeft(const InputSource& in, const GroupPlace& place) const {
     constexpr int64_t kInheritedBytes = 8;
-    const auto group = in.footer->RowGroup(place.group);
     int64_t bytes = 0;
     for (const ColumnSpliceOptions& options : columns_) {
       const LeafSource& source = in.leaves[static_cast<size_t>(options.leaf)];
-      if (source.inherited) bytes += kInheritedBytes * group->num_rows();
+      if (source.inherited) bytes += kInheritedBytes * in.footer->row_group(place.group).num_rows;
       if (source.input_leaf < 0 || MayBeMoved(in, place, options)) continue;
-      const int64_t own = group->ColumnChunk(source.input_leaf)->total_uncompressed_size();
+      const int64_t own = in.footer->Chunk(place.group, source.input_leaf).total_uncompressed_size;
       bytes += std::clamp<int64_t>(own, 0, 1024 * kGiB);
     }
     return bytes;
@@ -73,13 +72,13 @@ class Planner {
         movable_(movable) {}
 
   Status Add(const InputSource& in, size_t input, int group, int64_t first_row) {
-    const auto chunks = in.footer->RowGroup(group);
-    const int64_t rows_in = chunks->num_rows();
+    const StoredRowGroup& chunks = in.footer->row_group(group);
+    const int64_t rows_in = chunks.num_rows;
     Load load;
     load.rows = rows_in - DeletedRows(in, first_row, rows_in);
-    load.bytes = ShareOf(chunks->total_byte_size(), load.rows, rows_in);
-    load.input_bytes = ShareOf(chunks->total_compressed_size(), load.rows, rows_in);
-    load.progress_bytes = std::max<int64_t>(0, chunks->total_compressed_size());
+    load.bytes = ShareOf(chunks.total_byte_size, load.rows, rows_in);
+    load.input_bytes = ShareOf(chunks.total_compressed_size, load.rows, rows_in);
+    load.progress_bytes = std::max<int64_t>(0, chunks.total_compressed_size);
     if (load.rows == 0) {
       open_.progress_bytes += load.progress_bytes;
       return {};
@@ -192,7 +191,7 @@ int64_t UncompressedBytes(const OpenedGroup& group) {
   for (const auto& in : group.inputs) {
     int64_t bytes = 0;
     for (int g = 0; g < in->footer->num_row_groups(); ++g) {
-      bytes += std::max<int64_t>(0, in->footer->RowGroup(g)->total_byte_size());
+      bytes += std::max<int64_t>(0, in->footer->row_group(g).total_byte_size);
     }
     const int64_t rows = in->footer->num_rows();
     total += ShareOf(bytes, rows - DeletedRows(*in, 0, rows), rows);
@@ -263,7 +262,7 @@ Result<std::vector<RowGroupPlan>> PlanRowGroups(const OpenedGroup& group,
     int64_t first_row = 0;
     for (int g = 0; g < in.footer->num_row_groups(); ++g) {
       LITHIFY_TRY(planner.Add(in, input, g, first_row));
-      first_row += in.footer->RowGroup(g)->num_rows();
+      first_row += in.footer->row_group(g).num_rows;
     }
   }
   return planner.Take();

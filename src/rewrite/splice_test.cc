@@ -970,13 +970,14 @@ class StatisticsTest : public testing::Test {
       group->Finish(100);
       // As read back: then the writer's name and version are known.
       const std::string bytes = builder->Finish()->SerializeToString();
-      const auto footer =
-          parquet::FileMetaData::Make(bytes.data(), static_cast<int64_t>(bytes.size()));
-      const auto row_group = footer->RowGroup(0);
+      FileKinds kinds;
+      const auto footer = Footer::Parse(arrow::Buffer::FromString(bytes), kinds).value();
+      const StoredChunk stored = footer->Chunk(0, 0);
+      const auto told = merged.OfChunk(*footer, stored, *footer->schema().Column(0));
       const std::vector<int16_t> levels = schema_.Column(0)->max_definition_level() == 0
                                               ? std::vector<int16_t>{0}
                                               : std::vector<int16_t>{0, 1};
-      merged.Add(*footer, *row_group->ColumnChunk(0), *footer->schema()->Column(0), levels);
+      merged.Add(stored, told.bounds, told.nulls, levels);
     }
     return merged.statistics(4096);
   }

@@ -33,7 +33,7 @@ int64_t CutRowGroups(const OpenedGroup& group, const std::vector<RowGroupPlan>& 
   for (const auto& in : group.inputs) {
     int64_t first_row = 0;
     for (int g = 0; g < in->footer->num_row_groups(); ++g) {
-      const int64_t rows = in->footer->RowGroup(g)->num_rows();
+      const int64_t rows = in->footer->row_group(g).num_rows;
       cut += DeletedRows(*in, first_row, rows) < rows ? 1 : 0;
       first_row += rows;
     }

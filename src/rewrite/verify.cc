@@ -32,10 +32,9 @@ class RowGroupDigester {
         digests_(file.leaves.size()),
         bytes_(file.leaves.size()) {
     const InputSource& in = *file_.inputs.front();
-    const auto chunks = in.footer->RowGroup(row_group);
     for (size_t leaf = 0; leaf < bytes_.size(); ++leaf) {
       const int chunk = in.leaves[leaf].input_leaf;
-      if (chunk >= 0) bytes_[leaf] = chunks->ColumnChunk(chunk)->total_uncompressed_size();
+      if (chunk >= 0) bytes_[leaf] = in.footer->Chunk(row_group, chunk).total_uncompressed_size;
     }
     for (size_t leaf = 0; leaf < wanted.size(); ++leaf) {
       if (wanted[leaf]) order_.push_back(leaf);
@@ -95,7 +94,7 @@ Result<std::vector<RowGroupRead>> DigestRowGroups(OpenedGroup& file, const RowRu
   if (threads > 1) page_threads = std::make_unique<PageThreads>(threads - 1, kAheadBytes);
   int64_t first_row = 0;
   for (int g = 0; g < in.footer->num_row_groups(); ++g) {
-    const int64_t rows = in.footer->RowGroup(g)->num_rows();
+    const int64_t rows = in.footer->row_group(g).num_rows;
     ContentDigest& digest = all[static_cast<size_t>(g)].digest;
     std::vector<bool> columns = wanted(g);
     if (columns.empty()) columns.assign(file.leaves.size(), true);

@@ -21,13 +21,10 @@ struct ColumnEncoding {
   bool bloom_filter = false;
 };
 
-bool IsDictionary(parquet::Encoding::type encoding) {
-  return encoding == parquet::Encoding::PLAIN_DICTIONARY ||
-         encoding == parquet::Encoding::RLE_DICTIONARY;
-}
-
-bool IsLevelsOnly(parquet::Encoding::type encoding) {
-  return encoding == parquet::Encoding::RLE || encoding == parquet::Encoding::BIT_PACKED;
+EncodingSet SetOf(std::initializer_list<PageEncoding> encodings) {
+  EncodingSet set;
+  for (const PageEncoding encoding : encodings) set.Add(static_cast<int32_t>(encoding));
+  return set;
 }
 
 // Looks at one chunk: was its dictionary worth it? The share of distinct values tells.
@@ -38,28 +35,27 @@ struct ChunkEncoding {
   parquet::Encoding::type plain = parquet::Encoding::PLAIN;
 };
 
+// Those of values, neither plain nor with a dictionary.
+constexpr parquet::Encoding::type kOfValues[] = {
+    parquet::Encoding::DELTA_BINARY_PACKED, parquet::Encoding::DELTA_LENGTH_BYTE_ARRAY,
+    parquet::Encoding::DELTA_BYTE_ARRAY, parquet::Encoding::BYTE_STREAM_SPLIT};
+
 Result<ChunkEncoding> InspectChunk(const InputSource& in, int group, int leaf) {
+  static const EncodingSet kDictionary =
+      SetOf({PageEncoding::kPlainDictionary, PageEncoding::kRleDictionary});
   ChunkEncoding found;
-  const auto chunk = in.footer->RowGroup(group)->ColumnChunk(leaf);
-  for (const auto encoding : chunk->encodings()) {
-    if (IsDictionary(encoding)) {
-      found.dictionary_used = true;
-    } else if (!IsLevelsOnly(encoding) && encoding != parquet::Encoding::PLAIN) {
-      found.plain = encoding;
-    }
+  const StoredChunk chunk = in.footer->Chunk(group, leaf);
+  found.dictionary_used = chunk.encodings.Without(kDictionary) != chunk.encodings;
+  found.dictionary_abandoned = !chunk.data_page_encodings.Without(kDictionary).empty();
+  for (const auto encoding : kOfValues) {
+    if (chunk.encodings.Has(PageEncoding{encoding})) found.plain = encoding;
   }
-  for (const auto& stats : chunk->encoding_stats()) {
-    const bool data = stats.page_type == parquet::PageType::DATA_PAGE ||
-                      stats.page_type == parquet::PageType::DATA_PAGE_V2;
-    if (data && stats.count > 0 && !IsDictionary(stats.encoding)) found.dictionary_abandoned = true;
-  }
-  if (!found.dictionary_used || found.dictionary_abandoned || chunk->num_values() == 0)
-    return found;
+  if (!found.dictionary_used || found.dictionary_abandoned || chunk.num_values == 0) return found;
   RawPage page;
   LITHIFY_TRY_ASSIGN(const bool any, OpenChunk(in.Pages(), group, leaf)->Next(&page));
   if (any && page.header.type == PageType::kDictionary) {
     found.distinct_share =
-        static_cast<double>(page.header.num_values) / static_cast<double>(chunk->num_values());
+        static_cast<double>(page.header.num_values) / static_cast<double>(chunk.num_values);
   }
   return found;
 }
@@ -119,7 +115,7 @@ Result<std::vector<ColumnEncoding>> ChooseEncodings(const OpenedGroup& group,
     for (const auto& in : group.inputs) {
       const LeafSource& source = in->leaves[leaf];
       if (source.levels_only || in->footer->num_row_groups() == 0) continue;
-      if (in->footer->RowGroup(0)->ColumnChunk(source.input_leaf)->bloom_filter_offset()) {
+      if (in->footer->Chunk(0, source.input_leaf).bloom_filter_offset) {
         out.bloom_filter = true;  // P19: an input has one, so the output has one, rebuilt.
       }
     }
