@@ -366,8 +366,8 @@ def main(out):
             for name in names:
                 if name.startswith("seed-"):
                     os.remove(os.path.join(folder, name))
-    for make in (avro_seeds, delete_seeds, filter_seeds, footer_seeds, stored_footer_seeds, hive_seeds,
-                 metadata_seeds, page_seeds, puffin_seeds, splice_seeds):
+    for make in (avro_seeds, delete_seeds, filter_seeds, footer_seeds, stored_footer_seeds,
+                 hive_seeds, metadata_seeds, page_seeds, puffin_seeds, splice_seeds):
         make(out)
 
 

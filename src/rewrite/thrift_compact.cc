@@ -20,23 +20,14 @@ bool CompactReader::Int32(uint8_t type, std::optional<int32_t>& out) {
   return true;
 }
 
-bool CompactReader::FieldHeader(int32_t& id, uint8_t& type) {
-  uint8_t head = 0;
-  if (!Byte(head)) return false;
-  type = head & 0x0fU;
-  if (type == kStop) return head == 0 || Bad("a field of no type");
-  if (type > kUuid) return Bad("a field of an unknown type");
-  if (const int delta = head >> 4; delta != 0) {
-    id += delta;
-  } else {
-    int64_t absolute = 0;
-    if (!ZigZag(absolute)) return false;
-    if (absolute < std::numeric_limits<int16_t>::min()) {
-      return Bad("a field's number is too small");
-    }
-    id = static_cast<int32_t>(std::min<int64_t>(absolute, 1 << 16));
-  }
-  return id <= std::numeric_limits<int16_t>::max() || Bad("a field's number is too large");
+bool CompactReader::RareFieldHeader(uint8_t head, int32_t& id) {
+  if ((head & 0x0fU) == kStop) return head == 0 || Bad("a field of no type");
+  if ((head & 0x0fU) > kUuid) return Bad("a field of an unknown type");
+  int64_t absolute = 0;
+  if (!ZigZag(absolute)) return false;
+  if (absolute < std::numeric_limits<int16_t>::min()) return Bad("a field's number is too small");
+  id = static_cast<int32_t>(std::min<int64_t>(absolute, kFieldMax + 1));
+  return id <= kFieldMax || Bad("a field's number is too large");
 }
 
 bool CompactReader::ListHeader(uint64_t& count, uint8_t& type) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -117,6 +118,8 @@ class CompactReader {
   }
 
  private:
+  static constexpr int32_t kFieldMax = std::numeric_limits<int16_t>::max();
+
   bool Stop(State state) {
     if (state_ == State::kGood) state_ = state;
     return false;
@@ -150,7 +153,17 @@ class CompactReader {
   }
   bool Size(uint64_t& out) { return Varint(out) && (out <= bytes_max_ || Stop(State::kLong)); }
 
-  bool FieldHeader(int32_t& id, uint8_t& type);
+  bool FieldHeader(int32_t& id, uint8_t& type) {
+    uint8_t head = 0;
+    if (!Byte(head)) return false;
+    type = head & 0x0fU;
+    const int delta = head >> 4;
+    if (delta == 0 || type == kStop || type > kUuid) return RareFieldHeader(head, id);
+    id += delta;
+    return id <= kFieldMax || Bad("a field's number is too large");
+  }
+  // The end of a struct, a number that is not the last one's and a little, or no field.
+  bool RareFieldHeader(uint8_t head, int32_t& id);
   bool ListHeader(uint64_t& count, uint8_t& type);
   bool SkipBytes(uint64_t size);
   bool SkipElements(uint64_t count, uint8_t type, int depth);
