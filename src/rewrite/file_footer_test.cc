@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "rewrite/footer.h"
 #include "rewrite/parquet_fixture.h"
 #include "rewrite/thrift_compact.h"
 
@@ -493,6 +494,36 @@ TEST(FileFooter, ElementsOfAnotherTypeAreRefused) {
   const auto footer = Parse(Make(made));
   ASSERT_FALSE(footer);
   EXPECT_EQ(footer.error().code, Code::kCorrupt);
+}
+
+TEST(FileFooter, WhatIsNotReadIsRefusedWithTheReason) {
+  constexpr int64_t kFileBytes = 1000;
+  const auto reason = [](const Made& made) {
+    return UnsupportedReason(**Parse(Make(made)), kFileBytes);
+  };
+  Made made;
+  EXPECT_EQ(reason(made), "");
+  made.codec = 8;
+  EXPECT_EQ(reason(made), "column c has a codec that is not known here");
+  made.codec = 3;
+  EXPECT_EQ(reason(made), "column c has codec lzo, which is not supported here");
+  made = {};
+  made.encrypted = true;
+  EXPECT_EQ(reason(made), "the file has encrypted columns");
+  made = {};
+  made.chunk_fields = [](CompactWriter& out) { out.Struct(8, [&] { out.Struct(1, [] {}); }); };
+  EXPECT_EQ(reason(made), "column c is encrypted");
+  for (const auto& levels : {std::vector<int64_t>{1}, {1, 2, 1}}) {
+    made = {};
+    made.optional_fields = [&](CompactWriter& out) {
+      out.Struct(16, [&] { out.RawList(3, Numbers(kI64, levels)); });
+    };
+    ASSERT_FALSE(reason(made));
+    EXPECT_EQ(reason(made).error().code, Code::kCorrupt);
+    // As Arrow has it.
+    const auto arrows = ParseAsArrow(Make(made));
+    EXPECT_THROW((void)arrows->RowGroup(0)->ColumnChunk(0), parquet::ParquetException);
+  }
 }
 
 // ------------------------------------------------------------------------------- damaged footers
