@@ -111,6 +111,33 @@ bool ReadEncodingCounts(CompactReader& in, uint8_t type, EncodingSet& out) {
   return done;
 }
 
+// Lists that nobody asks for: their elements, too, must be of the right type, for Thrift's
+// generated readers take them for that whatever they are.
+bool PassTexts(CompactReader& in, uint8_t type) {
+  return in.List(type, [&](uint8_t element) {
+    std::optional<std::string_view> text;
+    return in.Binary(element, text);
+  });
+}
+bool PassStructs(CompactReader& in, uint8_t type) {
+  return in.List(type, [&](uint8_t element) {
+    std::string_view raw;
+    return element == kStruct && in.Raw(element, raw);
+  });
+}
+bool ReadStructs(CompactReader& in, uint8_t type, std::string_view& list) {
+  const size_t from = in.position();
+  if (!PassStructs(in, type)) return false;
+  list = in.Since(from);
+  return true;
+}
+bool PassGeospatial(CompactReader& in, uint8_t type) {
+  return type == kStruct && in.Struct([&](int32_t id, uint8_t field) {
+    std::optional<EncodingSet> numbers;
+    return id == 2 && ReadEncodings(in, field, numbers);
+  });
+}
+
 bool ReadColumn(CompactReader& in, uint8_t type, StoredChunk& out) {
   if (type != kStruct) return false;
   std::optional<int32_t> physical, codec;
@@ -121,17 +148,23 @@ bool ReadColumn(CompactReader& in, uint8_t type, StoredChunk& out) {
     switch (id) {
       case 1: return in.Int32(field, physical);
       case 2: return ReadEncodings(in, field, encodings);
-      case 3: path = path || field == kList; return false;
+      case 3: {
+        const bool passed = PassTexts(in, field);
+        path = path || passed;
+        return passed;
+      }
       case 4: return in.Int32(field, codec);
       case 5: return in.Int64(field, values);
       case 6: return in.Int64(field, uncompressed);
       case 7: return in.Int64(field, compressed);
+      case 8: return PassStructs(in, field);
       case 9: return in.Int64(field, data);
       case 11: return in.Int64(field, out.dictionary_page_offset);
       case 12: return ReadStatistics(in, field, out.statistics);
       case 13: return ReadEncodingCounts(in, field, out.data_page_encodings);
       case 14: return in.Int64(field, out.bloom_filter_offset);
       case 16: return ReadSizes(in, field, out.sizes);
+      case 17: return PassGeospatial(in, field);
       default: return false;
     }
   });
@@ -277,6 +310,7 @@ bool Footer::ReadRowGroup(CompactReader& in, uint8_t type) {
         });
       case 2: return in.Int64(field, bytes);
       case 3: return in.Int64(field, rows);
+      case 4: return PassStructs(in, field);
       case 6: return in.Int64(field, compressed);
       default: return false;
     }
@@ -295,7 +329,7 @@ bool Footer::Read(CompactReader& in, Parts& parts) {
   return in.Struct([&](int32_t id, uint8_t field) {
     switch (id) {
       case 1: return in.Int32(field, parts.version);
-      case 2: return field == kList && in.Raw(field, parts.schema);
+      case 2: return ReadStructs(in, field, parts.schema);
       case 3: return in.Int64(field, parts.num_rows);
       case 4:
         if (field != kList) return false;
@@ -310,7 +344,7 @@ bool Footer::Read(CompactReader& in, Parts& parts) {
         return true;
       }
       case 6: return in.Binary(field, parts.created_by);
-      case 7: return field == kList && in.Raw(field, parts.column_orders);
+      case 7: return ReadStructs(in, field, parts.column_orders);
       case 8: encrypted_ = encrypted_ || field == kStruct; return false;
       default: return false;
     }

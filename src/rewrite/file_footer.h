@@ -6,10 +6,10 @@
 // groups that files share: schemas, whose descriptors Parquet's readers and writers want, and the
 // versions of writers. Footers that are written are Arrow's (FileWriter).
 //
-// What is read holds for bytes that anybody may have written. A field that comes twice counts, and
-// fields of another type are passed over, as in readers made by Thrift's compiler; lists of
-// elements of another type and numbers that do not fit are an error here, and what nobody asks for
-// is passed over whatever it holds.
+// What is read holds for bytes that anybody may have written. Of a field that comes twice the last
+// one counts, and fields of another type are passed over, as in readers made by Thrift's compiler.
+// Lists of elements of another type and numbers that do not fit are an error here. Nothing but its
+// form is checked of what nobody asks for.
 #ifndef LITHIFY_REWRITE_FILE_FOOTER_H_
 #define LITHIFY_REWRITE_FILE_FOOTER_H_
 
