@@ -5,6 +5,7 @@
 #include <parquet/schema.h>
 #include <parquet/statistics.h>
 
+#include <limits>
 #include <span>
 
 #include "rewrite/schema_tree.h"
@@ -269,13 +270,17 @@ Result<std::shared_ptr<const SchemaNode>> FileKind::Tree() const {
 }
 
 std::shared_ptr<const FileKind> FileKinds::Get(std::string footer, bool& made) {
-  constexpr size_t kKindsMax = 256;
+  constexpr size_t kBytesMax = 1 << 20;  // As stored.
   std::lock_guard lock(mutex_);
   const auto known = kinds_.find(footer);
   made = known == kinds_.end();
   if (!made) return known->second;
   auto kind = std::make_shared<const FileKind>(footer);
-  if (kinds_.size() >= kKindsMax) kinds_.clear();
+  if (bytes_ + footer.size() > kBytesMax) {
+    kinds_.clear();
+    bytes_ = 0;
+  }
+  bytes_ += footer.size();
   kinds_.emplace(std::move(footer), kind);
   return kind;
 }
@@ -356,6 +361,7 @@ Result<std::shared_ptr<const Footer>> Footer::Parse(std::shared_ptr<arrow::Buffe
   std::shared_ptr<Footer> footer(new Footer(std::move(bytes)));
   const std::span<const uint8_t> all(footer->bytes_->data(),
                                      static_cast<size_t>(footer->bytes_->size()));
+  LITHIFY_CHECK(all.size() <= std::numeric_limits<uint32_t>::max(), "a footer of 4 GiB");
   CompactReader in(all, all.size());
   Parts parts;
   if (!footer->Read(in, parts)) {

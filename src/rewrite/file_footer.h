@@ -136,7 +136,7 @@ class FileKind {
   mutable Result<std::shared_ptr<const SchemaNode>> tree_;
 };
 
-// Kinds that were met, to share them between footers. Thread-safe.
+// Kinds that were met, to share them between footers; forgotten when they are many. Thread-safe.
 class FileKinds {
  public:
   // By the footer that FileKind is made of. `made`: it was not known. Throws as FileKind does.
@@ -145,6 +145,7 @@ class FileKinds {
  private:
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const FileKind>> kinds_;
+  size_t bytes_ = 0;
 };
 
 // Thread safety: const.

@@ -260,6 +260,22 @@ TEST(FileFooter, FilesOfOneSchemaAndWriterShareIt) {
   EXPECT_EQ(*tree, *(*two)->kind().Tree());
 }
 
+// Of very many schemas only the last ones are kept, and footers keep their own.
+TEST(FileFooter, KindsAreForgottenWhenTheyAreMany) {
+  FileKinds kinds;
+  const std::string first = Written([](auto& b) { b.created_by("first"); });
+  const auto kept = Parse(first, kinds);
+  ASSERT_TRUE(kept);
+  for (int i = 0; i < 40; ++i) {
+    const std::string writer = std::to_string(i) + std::string(1 << 15, 'w');
+    ASSERT_TRUE(Parse(Written([&](auto& b) { b.created_by(writer); }), kinds));
+  }
+  const auto again = Parse(first, kinds);
+  ASSERT_TRUE(again);
+  EXPECT_NE(&(*kept)->kind(), &(*again)->kind());
+  EXPECT_TRUE((*kept)->schema().Equals((*again)->schema()));
+}
+
 // ------------------------------------------------------------------------------- footers by hand
 
 // A list of structs, each written by a call.
