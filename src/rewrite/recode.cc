@@ -164,7 +164,9 @@ class Recoder {
     for (const auto& in : group_.inputs) {
       for (int g = 0; g < in->footer->num_row_groups(); ++g) {
         const StoredRowGroup& group = in->footer->row_group(g);
-        most = std::max(most, std::min(2 * group.total_byte_size, group.num_columns * kPageBytes));
+        // A damaged footer may claim any number.
+        const int64_t bytes = std::clamp<int64_t>(group.total_byte_size, 0, 1024 * kGiB);
+        most = std::max(most, std::min(2 * bytes, group.num_columns * kPageBytes));
       }
     }
     return most;
