@@ -19,9 +19,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Modules that must link without Arrow and Parquet, with these libraries alone. A planner needs none
 # but that of its row positions.
 BITMAPS = ["-lroaring"]
-CODECS = [*BITMAPS, "-lz", "-lzstd", "-lsnappy"]
-LINK_ALONE = {"base": BITMAPS, "storage": BITMAPS, "plan": BITMAPS, "table": CODECS,
-              "commit": [*CODECS, "-lsqlite3", "-lcurl", "-lcrypto"]}
+STORES = [*BITMAPS, "-lcurl", "-lcrypto", "-lexpat"]
+CODECS = [*STORES, "-lz", "-lzstd", "-lsnappy"]
+LINK_ALONE = {"base": BITMAPS, "storage": STORES, "plan": BITMAPS, "table": CODECS,
+              "commit": [*CODECS, "-lsqlite3"]}
 # What a pure module never asks of the system: files, sockets, clocks, threads.
 IMPURE = re.compile(r"^(open|openat|read|write|pread|pwrite|fopen|socket|connect|clock_gettime|"
                     r"gettimeofday|time|pthread_create|getenv|nanosleep|std::chrono::_V2::.*now)\b")

@@ -227,7 +227,7 @@ bool CurlHttpClient::SetUp(CURL* handle, const HttpRequest& request,
   set(CURLOPT_FOLLOWLOCATION, 0L);
   set(CURLOPT_NOSIGNAL, 1L);
   set(CURLOPT_USERAGENT, "lithify/" LITHIFY_VERSION);
-  set(CURLOPT_ACCEPT_ENCODING, "gzip");
+  if (!request.stored_form) set(CURLOPT_ACCEPT_ENCODING, "gzip");
   set(CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(limits.connect_timeout));
   set(CURLOPT_TIMEOUT_MS, Milliseconds(limits.total_timeout));
   set(CURLOPT_TCP_KEEPALIVE, 1L);
@@ -414,6 +414,12 @@ Result<std::string> UrlOrigin(std::string_view url) {
   return (https ? "https://" : "http://") + authority;
 }
 
+std::optional<Time> ParseHttpDate(std::string_view value) {
+  const time_t date = curl_getdate(std::string(Trim(value)).c_str(), nullptr);
+  if (date < 0) return std::nullopt;
+  return Time{std::chrono::seconds(date)};
+}
+
 std::optional<Duration> ParseRetryAfter(std::string_view value, Time now) {
   value = Trim(value);
   if (value.empty()) return std::nullopt;
@@ -422,10 +428,9 @@ std::optional<Duration> ParseRetryAfter(std::string_view value, Time now) {
     if (value.size() > 9) return std::chrono::seconds(999'999'999);
     return std::chrono::seconds(std::stol(std::string(value)));
   }
-  const time_t date = curl_getdate(std::string(value).c_str(), nullptr);
-  if (date < 0) return std::nullopt;
-  const Time at{std::chrono::seconds(date)};
-  return at > now ? at - now : Duration::zero();
+  const auto at = ParseHttpDate(value);
+  if (!at) return std::nullopt;
+  return *at > now ? *at - now : Duration::zero();
 }
 
 }  // namespace lithify::net

@@ -41,6 +41,8 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;
   Secret authorization;  // Value of the Authorization header; empty: none.
   std::string body;      // Not for kGet and kHead.
+  // The answer's body is wanted as it is stored, also where it is compressed.
+  bool stored_form = false;
 };
 
 // All of them > 0; there are no defaults on purpose.
@@ -92,6 +94,8 @@ std::string UrlForMessages(std::string_view url);
 // an absolute http or https URL without user and fragment.
 Result<std::string> UrlOrigin(std::string_view url);
 
+// "Sun, 06 Nov 1994 08:49:37 GMT" and older forms [RFC 9110, 5.6.7]; nullopt if it is none.
+std::optional<Time> ParseHttpDate(std::string_view value);
 // Value of Retry-After (seconds or an HTTP date) as a wait from `now`; nullopt if it is neither.
 std::optional<Duration> ParseRetryAfter(std::string_view value, Time now);
 

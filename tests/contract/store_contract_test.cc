@@ -1,6 +1,7 @@
-// The contract of storage::Store, run on every implementation (storage/store.h).
+// The contract of storage::Store on those that need no server.
+#include "store_contract.h"
+
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,7 +17,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/random.h"
 #include "base/text.h"
 #include "storage/faulty_store.h"
 #include "storage/local_store.h"
@@ -55,130 +55,25 @@ class TestClock final : public Clock {
   std::atomic<int64_t> micros_{0};
 };
 
-// One store under test, with what it stands on.
-struct World {
-  virtual ~World() = default;
+struct LocalWorld final : World {
+  explicit LocalWorld(bool sync) : local(OpenLocalStore(dir.path(), {.sync = sync}).value()) {}
+  Store& store() override { return *local; }
+  std::string path() const override { return dir.path(); }
+  TempDir dir;
+  std::unique_ptr<Store> local;
+};
+
+struct MemoryWorld final : World {
+  Store& store() override { return over ? *over : memory; }
   TestClock clock;
-  std::unique_ptr<TempDir> dir;
-  std::unique_ptr<Store> base;
-  std::unique_ptr<Store> store;
+  MemoryStore memory{clock};
+  std::unique_ptr<Store> over;  // The memory; null: nothing.
 };
 
-std::unique_ptr<World> MakeWorld(const std::string& kind) {
-  auto world = std::make_unique<World>();
-  if (kind.starts_with("Local")) {
-    world->dir = std::make_unique<TempDir>();
-    world->store = OpenLocalStore(world->dir->path(), {.sync = kind == "Local"}).value();
-    return world;
-  }
-  auto memory = std::make_unique<MemoryStore>(world->clock);
-  if (kind == "Memory") {
-    world->store = std::move(memory);
-    return world;
-  }
-  world->base = std::move(memory);
-  if (kind == "Throttled") {
-    world->store = std::make_unique<ThrottledStore>(*world->base, world->clock, 100 * kMiB);
-  } else {
-    world->store = std::make_unique<FaultyStore>(
-        *world->base, [](std::string_view, const std::string&, bool) -> Status { return {}; });
-  }
-  return world;
-}
+// What holds where keys are paths.
+class TreeContract : public StoreContract {};
 
-std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
-
-class StoreContract : public testing::TestWithParam<std::string> {
- protected:
-  Code CodeOf(const Status& status) { return status ? static_cast<Code>(-1) : status.error().code; }
-  template <typename T>
-  Code CodeOf(const Result<T>& result) {
-    return result ? static_cast<Code>(-1) : result.error().code;
-  }
-  std::string Content(const std::string& key) {
-    const auto blob = store().Get(key, kGiB);
-    return blob ? blob->bytes : blob.error().ToString();
-  }
-  std::vector<std::string> Names(const std::string& prefix) {
-    std::vector<std::string> out;
-    const auto listed = store().List(prefix).value();
-    for (const auto& info : listed) out.push_back(info.key);
-    return out;
-  }
-  Store& store() { return *world_->store; }
-
-  std::unique_ptr<World> world_ = MakeWorld(GetParam());
-};
-
-constexpr Code kOk = static_cast<Code>(-1);
-using KeyList = std::vector<std::string>;
-
-TEST_P(StoreContract, AbsentKeys) {
-  for (const std::string key : {"a", "a/b/c"}) {
-    EXPECT_EQ(CodeOf(store().Stat(key)), Code::kNotFound);
-    EXPECT_EQ(CodeOf(store().Get(key, 10)), Code::kNotFound);
-    EXPECT_EQ(CodeOf(store().Open(key)), Code::kNotFound);
-    EXPECT_EQ(CodeOf(store().Remove(key)), Code::kNotFound);
-    EXPECT_EQ(CodeOf(store().PutIf(key, "x", "v")), Code::kConflict);
-  }
-  EXPECT_EQ(Names(""), KeyList{});
-  EXPECT_EQ(Names("no/such/"), KeyList{});
-  EXPECT_EQ(Names(""), KeyList{}) << "a read or a failed PutIf has made something";
-}
-
-TEST_P(StoreContract, PutNewThenRead) {
-  ASSERT_EQ(CodeOf(store().PutNew("p/q/m.json", "hello")), kOk);
-  EXPECT_EQ(Content("p/q/m.json"), "hello");
-  const auto info = store().Stat("p/q/m.json").value();
-  EXPECT_EQ(info.key, "p/q/m.json");
-  EXPECT_EQ(info.size, 5);
-  EXPECT_GT(info.modified, ParseTime("2020-01-01").value());
-  EXPECT_EQ(store().List("p/q/").value(), std::vector<ObjectInfo>{info});
-  EXPECT_EQ(CodeOf(store().PutNew("p/q/m.json", "other")), Code::kConflict);
-  EXPECT_EQ(Content("p/q/m.json"), "hello");
-  EXPECT_EQ(Names("p/q/"), KeyList{"p/q/m.json"}) << "a temporary was left";
-  EXPECT_EQ(CodeOf(store().Remove("p/q/m.json")), kOk);
-  EXPECT_EQ(CodeOf(store().Remove("p/q/m.json")), Code::kNotFound);
-  EXPECT_EQ(CodeOf(store().PutNew("p/q/m.json", "")), kOk);
-  EXPECT_EQ(Content("p/q/m.json"), "");
-}
-
-TEST_P(StoreContract, BytesPassUnchanged) {
-  std::string all;
-  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
-  ASSERT_EQ(CodeOf(store().PutNew("x", all)), kOk);
-  EXPECT_EQ(Content("x"), all);
-}
-
-TEST_P(StoreContract, KeysAreOddButLegal) {
-  const KeyList keys = {".hidden",          "a=%2F..x/b", "sp ace/ü\n",   "...",
-                        "_compaction.lock", "back\\sl/x", "x.parquet.tmp"};
-  for (const auto& key : keys) {
-    ASSERT_EQ(CodeOf(store().PutNew(key, key)), kOk) << key;
-    EXPECT_EQ(Content(key), key);
-  }
-}
-
-TEST_P(StoreContract, BadKeysAreRefusedByEveryVerb) {
-  using namespace std::string_literals;
-  for (const std::string& key : {""s, "/"s, "/a"s, "a/"s, "a//b"s, "."s, ".."s, "./a"s, "../a"s,
-                                 "a/.."s, "a/../b"s, "a/./b"s, "a\0b"s, "a/..\0"s}) {
-    EXPECT_EQ(CodeOf(CheckKey(key)), Code::kInvalid) << key;
-    EXPECT_EQ(CodeOf(store().Stat(key)), Code::kInvalid) << key;
-    EXPECT_EQ(CodeOf(store().Get(key, 1)), Code::kInvalid) << key;
-    EXPECT_EQ(CodeOf(store().Open(key)), Code::kInvalid) << key;
-    EXPECT_EQ(CodeOf(store().PutNew(key, "x")), Code::kInvalid) << key;
-    EXPECT_EQ(CodeOf(store().PutIf(key, "x", "v")), Code::kInvalid) << key;
-    EXPECT_EQ(CodeOf(store().Create(key)), Code::kInvalid) << key;
-    EXPECT_EQ(CodeOf(store().Remove(key)), Code::kInvalid) << key;
-  }
-  for (const std::string prefix : {"/", "a", "../", "a//", "/a/", "./"}) {
-    EXPECT_EQ(CodeOf(store().List(prefix)), Code::kInvalid) << prefix;
-  }
-  EXPECT_EQ(Names(""), KeyList{});
-}
-
-TEST_P(StoreContract, AnObjectIsNoDirectory) {
+TEST_P(TreeContract, AnObjectIsNoDirectory) {
   ASSERT_EQ(CodeOf(store().PutNew("f", "x")), kOk);
   EXPECT_EQ(CodeOf(store().PutNew("f/g", "x")), Code::kInvalid);
   EXPECT_EQ(CodeOf(store().Stat("f/g")), Code::kNotFound);
@@ -191,122 +86,8 @@ TEST_P(StoreContract, AnObjectIsNoDirectory) {
   EXPECT_EQ(CodeOf(store().PutNew("d", "x")), Code::kConflict);
   EXPECT_EQ(Content("d/e"), "x");
 }
-
-TEST_P(StoreContract, GetIsBounded) {
-  ASSERT_EQ(CodeOf(store().PutNew("x", "12345")), kOk);
-  EXPECT_EQ(store().Get("x", 5).value().bytes, "12345");
-  EXPECT_EQ(CodeOf(store().Get("x", 4)), Code::kLimit);
-}
-
-TEST_P(StoreContract, PutIfReplacesOnlyTheVersionThatWasRead) {
-  ASSERT_EQ(CodeOf(store().PutNew("d/m", "one")), kOk);
-  const std::string first = store().Get("d/m", 100).value().version;
-  EXPECT_EQ(store().Get("d/m", 100).value().version, first);
-  ASSERT_EQ(CodeOf(store().PutIf("d/m", "two", first)), kOk);
-  EXPECT_EQ(Content("d/m"), "two");
-  const std::string second = store().Get("d/m", 100).value().version;
-  EXPECT_NE(first, second);
-  EXPECT_EQ(CodeOf(store().PutIf("d/m", "six", first)), Code::kConflict);
-  EXPECT_EQ(CodeOf(store().PutIf("d/m", "six", "")), Code::kConflict);
-  EXPECT_EQ(CodeOf(store().PutIf("d/other", "six", second)), Code::kConflict);
-  EXPECT_EQ(Content("d/m"), "two");
-  ASSERT_EQ(CodeOf(store().PutIf("d/m", "a longer third", second)), kOk);
-  EXPECT_EQ(Content("d/m"), "a longer third");
-  ASSERT_EQ(CodeOf(store().Remove("d/m")), kOk);
-  EXPECT_EQ(CodeOf(store().PutIf("d/m", "x", second)), Code::kConflict);
-  EXPECT_EQ(Names("d/"), KeyList{});
-}
-
-TEST_P(StoreContract, ListsImmediateChildrenInKeyOrder) {
-  for (const std::string key : {"b", "a/x", "a.z", "a/y/z", "a0", ".h", "a/y/w", "c/d/e"}) {
-    ASSERT_EQ(CodeOf(store().PutNew(key, "12")), kOk);
-  }
-  EXPECT_EQ(Names(""), (KeyList{".h", "a.z", "a/", "a0", "b", "c/"}));
-  EXPECT_EQ(Names("a/"), (KeyList{"a/x", "a/y/"}));
-  EXPECT_EQ(Names("a/y/"), (KeyList{"a/y/w", "a/y/z"}));
-  EXPECT_EQ(Names("c/"), KeyList{"c/d/"});
-  const auto listed = store().List("a/").value();
-  EXPECT_EQ(listed[0].size, 2);
-  EXPECT_EQ(listed[1], (ObjectInfo{.key = "a/y/", .size = 0, .modified = {}}));
-}
-
-TEST_P(StoreContract, WriterPublishesOnceAndWhole) {
-  auto writer = store().Create("p/x.parquet").value();
-  EXPECT_EQ(CodeOf(writer->Append(Bytes("abc"))), kOk);
-  EXPECT_EQ(CodeOf(writer->Append(Bytes(""))), kOk);
-  EXPECT_EQ(CodeOf(writer->Append(Bytes("defg"))), kOk);
-  EXPECT_EQ(writer->size(), 7);
-  EXPECT_EQ(CodeOf(store().Stat("p/x.parquet")), Code::kNotFound);
-  for (const std::string& name : Names("p/")) EXPECT_TRUE(name.ends_with(".tmp")) << name;
-  EXPECT_EQ(CodeOf(writer->Publish()), kOk);
-  EXPECT_EQ(Names("p/"), KeyList{"p/x.parquet"});
-  EXPECT_EQ(Content("p/x.parquet"), "abcdefg");
-  EXPECT_EQ(CodeOf(writer->Publish()), Code::kInternal);
-  EXPECT_EQ(CodeOf(writer->Append(Bytes("x"))), Code::kInternal);
-  writer->Discard();
-  writer.reset();
-  EXPECT_EQ(Content("p/x.parquet"), "abcdefg");
-}
-
-TEST_P(StoreContract, DiscardLeavesNothing) {
-  auto writer = store().Create("p/x").value();
-  ASSERT_EQ(CodeOf(writer->Append(Bytes("abc"))), kOk);
-  writer->Discard();
-  EXPECT_EQ(Names("p/"), KeyList{});
-  EXPECT_NE(CodeOf(writer->Publish()), kOk);
-  {
-    auto dropped = store().Create("p/x").value();
-    ASSERT_EQ(CodeOf(dropped->Append(Bytes("abc"))), kOk);
-  }
-  EXPECT_EQ(Names("p/"), KeyList{});
-}
-
-TEST_P(StoreContract, PublishConflictsWithWhoeverCameFirst) {
-  auto first = store().Create("p/x").value();
-  auto second = store().Create("p/x").value();
-  ASSERT_EQ(CodeOf(first->Append(Bytes("first"))), kOk);
-  ASSERT_EQ(CodeOf(second->Append(Bytes("second"))), kOk);
-  EXPECT_EQ(CodeOf(second->Publish()), kOk);
-  EXPECT_EQ(CodeOf(first->Publish()), Code::kConflict);
-  first.reset();
-  EXPECT_EQ(Content("p/x"), "second");
-  EXPECT_EQ(Names("p/"), KeyList{"p/x"});
-}
-
-TEST_P(StoreContract, BigObjectsAndReadsAcrossTheEnd) {
-  std::string data(20 * kMiB + 77, '\0');
-  SeededRandom random(5);
-  for (size_t i = 0; i + 8 <= data.size(); i += 8) {
-    const uint64_t word = random.Next();
-    std::copy_n(reinterpret_cast<const char*>(&word), 8, data.data() + i);
-  }
-  auto writer = store().Create("big").value();
-  for (size_t at = 0; at < data.size(); at += 3 * kMiB) {
-    const auto piece = std::string_view(data).substr(at, 3 * kMiB);
-    ASSERT_EQ(CodeOf(writer->Append(Bytes(piece))), kOk);
-  }
-  ASSERT_EQ(CodeOf(writer->Publish()), kOk);
-  EXPECT_EQ(store().Stat("big").value().size, static_cast<int64_t>(data.size()));
-  auto reader = store().Open("big").value();
-  ASSERT_EQ(reader->size(), static_cast<int64_t>(data.size()));
-  std::string got(data.size() + 100, 'x');
-  const auto out = std::as_writable_bytes(std::span(got));
-  EXPECT_EQ(reader->ReadAt(0, out).value(), reader->size());
-  EXPECT_TRUE(std::string_view(got).substr(0, data.size()) == data);
-  EXPECT_EQ(got.substr(data.size()), std::string(100, 'x'));
-  EXPECT_EQ(reader->ReadAt(reader->size() - 10, out.first(50)).value(), 10);
-  EXPECT_EQ(got.substr(0, 10), data.substr(data.size() - 10));
-  EXPECT_EQ(reader->ReadAt(12'345'678, out.first(50)).value(), 50);
-  EXPECT_EQ(got.substr(0, 50), data.substr(12'345'678, 50));
-  EXPECT_EQ(reader->ReadAt(reader->size(), out).value(), 0);
-  EXPECT_EQ(reader->ReadAt(reader->size() + 1, out).value(), 0);
-  EXPECT_EQ(reader->ReadAt(0, out.first(0)).value(), 0);
-  EXPECT_EQ(CodeOf(reader->ReadAt(-1, out)), Code::kInvalid);
-  EXPECT_TRUE(store().Get("big", kGiB).value().bytes == data);
-}
-
 // R238, H3: whoever has opened an object reads on, whatever happens to its name.
-TEST_P(StoreContract, ReadersOutliveRemovalAndReplacement) {
+TEST_P(TreeContract, ReadersOutliveRemovalAndReplacement) {
   ASSERT_EQ(CodeOf(store().PutNew("x", "old")), kOk);
   auto reader = store().Open("x").value();
   ASSERT_EQ(CodeOf(store().PutIf("x", "new!", store().Get("x", 9).value().version)), kOk);
@@ -316,76 +97,17 @@ TEST_P(StoreContract, ReadersOutliveRemovalAndReplacement) {
   EXPECT_EQ(got, "old");
 }
 
-TEST_P(StoreContract, OfEightPutNewsExactlyOneWins) {
-  for (int round = 0; round < 20; ++round) {
-    const std::string key = "r" + std::to_string(round) + "/m";
-    std::atomic<int> winner{-1};
-    std::atomic<int> wins{0};
-    std::atomic<int> conflicts{0};
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < 8; ++t) {
-      threads.emplace_back([&, t] {
-        // Streamed and in one piece compete on equal terms.
-        Status put;
-        if (t % 2 == 0) {
-          put = store().PutNew(key, std::to_string(t));
-        } else {
-          auto writer = store().Create(key).value();
-          const std::string text = std::to_string(t);
-          put = writer->Append(Bytes(text));
-          if (put) put = writer->Publish();
-        }
-        if (put) {
-          ++wins;
-          winner = t;
-        } else if (put.error().code == Code::kConflict) {
-          ++conflicts;
-        }
-      });
-    }
-    threads.clear();
-    EXPECT_EQ(wins, 1);
-    EXPECT_EQ(conflicts, 7);
-    EXPECT_EQ(Content(key), std::to_string(winner.load()));
-    EXPECT_EQ(Names("r" + std::to_string(round) + "/"), KeyList{key});
-  }
-}
-
-// Adds 1 to the number under `key`, `times` times; false on any error but a conflict.
-bool CountUp(Store& store, const std::string& key, int times) {
-  for (int done = 0; done < times;) {
-    const auto blob = store.Get(key, 100);
-    if (!blob) return false;
-    const Status put = store.PutIf(key, std::to_string(std::stoi(blob->bytes) + 1), blob->version);
-    if (put) {
-      ++done;
-    } else if (put.error().code != Code::kConflict) {
-      ADD_FAILURE() << put.error().ToString();
-      return false;
-    }
-  }
-  return true;
-}
-
-TEST_P(StoreContract, EightThreadsCountByPutIfAndLoseNothing) {
-  ASSERT_EQ(CodeOf(store().PutNew("d/n", "0")), kOk);
-  {
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < 8; ++t) {
-      threads.emplace_back([&] { EXPECT_TRUE(CountUp(store(), "d/n", 200)); });
-    }
-  }
-  EXPECT_EQ(Content("d/n"), "1600");
-  EXPECT_EQ(Names("d/"), KeyList{"d/n"});
-}
-
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContract,
+                         testing::Values("Local", "LocalNoSync", "Memory", "Throttled", "Faulty"),
+                         [](const auto& param) { return param.param; });
+
+INSTANTIATE_TEST_SUITE_P(Stores, TreeContract,
                          testing::Values("Local", "LocalNoSync", "Memory", "Throttled", "Faulty"),
                          [](const auto& param) { return param.param; });
 
 class LocalStoreTest : public StoreContract {
  protected:
-  std::string Path(const std::string& name) const { return world_->dir->path() + "/" + name; }
+  std::string Path(const std::string& name) const { return world_->path() + "/" + name; }
 };
 INSTANTIATE_TEST_SUITE_P(Local, LocalStoreTest, testing::Values("Local"));
 
@@ -395,8 +117,8 @@ TEST_P(LocalStoreTest, OpeningTellsWhatIsWrongWithTheRoot) {
       "not_found: " + Path("absent") + ": no such directory (next: check the path, or create it)");
   ASSERT_EQ(CodeOf(store().PutNew("f", "x")), kOk);
   EXPECT_EQ(CodeOf(OpenLocalStore(Path("f"))), Code::kInvalid);
-  EXPECT_EQ(OpenLocalStore(world_->dir->path() + "//").value()->Describe(), world_->dir->path());
-  fs::create_directory_symlink(world_->dir->path(), Path("root_link"));
+  EXPECT_EQ(OpenLocalStore(world_->path() + "//").value()->Describe(), world_->path());
+  fs::create_directory_symlink(world_->path(), Path("root_link"));
   EXPECT_EQ(OpenLocalStore(Path("root_link")).value()->Get("f", 1).value().bytes, "x");
 }
 
@@ -408,7 +130,7 @@ TEST_P(LocalStoreTest, FourProcessesCountByPutIfAndLoseNothing) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      auto own = OpenLocalStore(world_->dir->path());
+      auto own = OpenLocalStore(world_->path());
       _exit(own && CountUp(**own, "d/n", 100) ? 0 : 1);
     }
     children.push_back(child);
@@ -425,7 +147,7 @@ TEST_P(LocalStoreTest, FourProcessesCountByPutIfAndLoseNothing) {
 TEST_P(LocalStoreTest, AHeldLockIsTransientAndNamesTheDirectory) {
   ASSERT_EQ(CodeOf(store().PutNew("d/m", "x")), kOk);
   auto impatient =
-      OpenLocalStore(world_->dir->path(), {.lock_wait = std::chrono::milliseconds(20)}).value();
+      OpenLocalStore(world_->path(), {.lock_wait = std::chrono::milliseconds(20)}).value();
   const std::string version = impatient->Get("d/m", 9).value().version;
   const int fd = open(Path("d").c_str(), O_RDONLY | O_DIRECTORY);
   ASSERT_EQ(flock(fd, LOCK_EX), 0);
@@ -553,14 +275,14 @@ TEST_P(LocalStoreTest, NoRoomIsALimitAndLeavesNothing) {
 TEST_P(LocalStoreTest, AReadOnlyDirectoryIsDenied) {
   ASSERT_EQ(CodeOf(store().PutNew("d/m", "x")), kOk);
   const std::string version = store().Get("d/m", 9).value().version;
-  fs::permissions(world_->dir->path(), fs::perms(0755));
+  fs::permissions(world_->path(), fs::perms(0755));
   fs::permissions(Path("d"), fs::perms(0555));
   fs::permissions(Path("d/m"), fs::perms(0444));
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(100);
-    auto own = OpenLocalStore(world_->dir->path()).value();
+    auto own = OpenLocalStore(world_->path()).value();
     if (own->Get("d/m", 9).value().bytes != "x") _exit(1);
     if (CodeOf(own->PutNew("d/n", "y")) != Code::kDenied) _exit(2);
     if (CodeOf(own->PutIf("d/m", "y", version)) != Code::kDenied) _exit(3);
@@ -687,4 +409,17 @@ TEST(ThrottledStoreTest, AWaitEndsOnRequest) {
 }
 
 }  // namespace
+
+std::unique_ptr<World> MakeWorld(const std::string& kind) {
+  if (kind.starts_with("Local")) return std::make_unique<LocalWorld>(kind == "Local");
+  auto world = std::make_unique<MemoryWorld>();
+  if (kind == "Throttled") {
+    world->over = std::make_unique<ThrottledStore>(world->memory, world->clock, 100 * kMiB);
+  } else if (kind == "Faulty") {
+    world->over = std::make_unique<FaultyStore>(
+        world->memory, [](std::string_view, const std::string&, bool) -> Status { return {}; });
+  }
+  return world;
+}
+
 }  // namespace lithify::storage

@@ -1,0 +1,477 @@
+#include "storage/s3_client.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <system_error>
+
+#include "base/text.h"
+#include "storage/xml.h"
+
+namespace lithify::storage {
+namespace {
+
+using net::HttpMethod;
+using net::HttpRequest;
+using net::HttpResponse;
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+constexpr int64_t kAnswerBytesMax = 16 * kMiB;
+constexpr int64_t kSlowestBytesPerSecond = 256 * kKiB;
+constexpr Duration kFirstWait = std::chrono::milliseconds(100);
+constexpr Duration kLongestWait = std::chrono::seconds(20);
+constexpr std::string_view kWriteIdHeader = "x-amz-meta-lithify-write";
+
+// Keys as they stand in the path of a URL.
+std::string EncodePath(std::string_view key) {
+  std::string out;
+  for (size_t at = 0; at <= key.size();) {
+    const size_t end = std::min(key.find('/', at), key.size());
+    out += '/' + net::PercentEncode(key.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+// The other way, as listings have them: a space may be a plus.
+std::string DecodeForm(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned byte = 0;
+    if (text[i] == '%' && i + 2 < text.size() &&
+        std::from_chars(text.data() + i + 1, text.data() + i + 3, byte, 16).ptr ==
+            text.data() + i + 3) {
+      out += static_cast<char>(byte);
+      i += 2;
+    } else {
+      out += text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return out;
+}
+
+std::optional<int64_t> NumberOf(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+bool IsWorthATry(int status) {
+  constexpr std::array kPassing = {408, 429, 500, 502, 503, 504};
+  return std::ranges::find(kPassing, status) != kPassing.end();
+}
+
+// The code that stands in an answer's body.
+std::string CodeIn(const HttpResponse& response) {
+  if (response.body.empty()) return {};
+  const auto parsed = ParseXml(response.body);
+  return parsed && parsed->name == "Error" ? std::string(parsed->Text("Code")) : std::string();
+}
+
+std::unexpected<Error> NoAnswer(const std::string& what, const std::string& where) {
+  return Fail(Code::kCorrupt, "the store's answer " + what, where,
+              "check that the endpoint is an S3 store and no proxy or web page");
+}
+
+}  // namespace
+
+struct S3Client::Call {
+  HttpMethod method = HttpMethod::kGet;
+  std::string key;  // Empty: the bucket itself.
+  Fields query = {};
+  Fields headers = {};
+  std::string body = {};
+  int64_t answer_bytes_max = kAnswerBytesMax;
+  // How long it may take besides what every request may.
+  int64_t bytes = 0;
+};
+
+struct S3Client::Answer {
+  HttpResponse response;
+  bool in_doubt = false;  // An earlier try may have been carried out.
+};
+
+S3Client::S3Client(S3Options options, net::HttpClient& http, S3Credentials& credentials,
+                   const Clock& clock, std::function<void(Duration)> sleep, Random& random)
+    : options_(std::move(options)),
+      http_(http),
+      credentials_(credentials),
+      clock_(clock),
+      sleep_(std::move(sleep)),
+      random_(random) {
+  const std::string endpoint = options_.endpoint.empty()
+                                   ? "https://s3." + options_.region + ".amazonaws.com"
+                                   : options_.endpoint;
+  const size_t host = endpoint.find("://") + 3;
+  scheme_ = endpoint.substr(0, host);
+  host_ = endpoint.substr(host, endpoint.find('/', host) - host);
+  if (options_.path_style) {
+    path_prefix_ = "/" + options_.bucket;
+  } else {
+    host_ = options_.bucket + "." + host_;
+  }
+}
+
+S3Client::~S3Client() = default;
+
+std::string S3Client::Name(const std::string& key) const {
+  return "s3://" + options_.bucket + "/" + key;
+}
+
+std::string S3Client::NewWriteId() { return MakeUuidV7(clock_, random_); }
+
+// ------------------------------------------------------------------------------------- sending
+
+Error S3Client::ErrorOf(const HttpResponse& response, const std::string& where) const {
+  const std::string code = CodeIn(response);
+  const std::string said =
+      "the store answers " + std::to_string(response.status) + (code.empty() ? "" : " " + code);
+  switch (response.status) {
+    case 404:
+      if (code == "NoSuchBucket") return {Code::kInvalid, said, where, "check the bucket's name"};
+      return {Code::kNotFound, "no such object", where, ""};
+    case 401:
+    case 403: return {Code::kDenied, said, where, "check the credentials and what they may do"};
+    case 409:
+    case 412: return {Code::kConflict, "another version is there", where, ""};
+    case 301:
+    case 307:
+      return {Code::kInvalid, said, where, "the bucket is in another region: set the region"};
+    default: break;
+  }
+  if (IsWorthATry(response.status)) return {Code::kTransient, said, where, ""};
+  return {Code::kInvalid, said, where, ""};
+}
+
+Result<HttpResponse> S3Client::SendOnce(const Call& call, bool& refused) {
+  LITHIFY_TRY_ASSIGN(const net::AwsCredentials credentials, credentials_.Get());
+  net::SigV4Request to_sign;
+  to_sign.method = call.method;
+  to_sign.host = host_;
+  to_sign.path = path_prefix_ + (call.key.empty() ? "/" : EncodePath(call.key));
+  to_sign.query = call.query;
+  to_sign.headers = call.headers;
+  to_sign.payload_sha256 = net::Sha256Hex(call.body);
+  net::SigV4Signed made = net::SignV4(to_sign, credentials, {options_.region}, clock_.Now());
+  HttpRequest request;
+  request.method = call.method;
+  request.url = scheme_ + host_ + to_sign.path;
+  if (!call.query.empty()) request.url += "?" + net::QueryString(call.query);
+  request.headers = std::move(made.headers);
+  request.authorization = std::move(made.authorization);
+  request.body = call.body;
+  request.stored_form = true;
+  const auto bytes = static_cast<int64_t>(call.body.size()) + call.bytes;
+  const net::HttpLimits limits(
+      options_.connect_timeout,
+      options_.request_timeout + std::chrono::seconds(bytes / kSlowestBytesPerSecond),
+      call.answer_bytes_max);
+  LITHIFY_TRY_ASSIGN(HttpResponse response, http_.Send(request, limits));
+  if (response.status == 400 || response.status == 401 || response.status == 403) {
+    const std::string code = CodeIn(response);
+    // Of credentials that ran out, and of those that the store does not know any more.
+    if (code == "ExpiredToken" || code == "TokenRefreshRequired" || code == "InvalidToken") {
+      refused = credentials_.Invalidate(credentials).has_value();
+    }
+  }
+  return response;
+}
+
+// The first answer that another try would not change.
+Result<S3Client::Answer> S3Client::Send(const Call& call) {
+  const std::string where = Name(call.key);
+  bool in_doubt = false;  // Some try may have been carried out.
+  bool renewed = false;
+  Duration wait = kFirstWait;
+  for (int attempt = 1;; ++attempt) {
+    bool refused = false;
+    Duration at_least = Duration::zero();
+    auto answer = SendOnce(call, refused);
+    Error error;
+    if (answer) {
+      if (refused && !renewed) {
+        renewed = true;
+        continue;
+      }
+      if (!IsWorthATry(answer->status)) {
+        return Answer{std::move(*answer), in_doubt};
+      }
+      error = ErrorOf(*answer, where);
+      in_doubt = in_doubt || answer->status != 429;
+      if (const auto after = answer->Header("retry-after")) {
+        at_least = net::ParseRetryAfter(*after, clock_.Now()).value_or(Duration::zero());
+      }
+    } else {
+      error = std::move(answer.error());
+      if (error.code != Code::kTransient && error.code != Code::kUnknownOutcome) {
+        return Fail(std::move(error).In(where));
+      }
+      in_doubt = in_doubt || error.code == Code::kUnknownOutcome;
+    }
+    if (attempt >= options_.attempts) {
+      error.code = in_doubt ? Code::kUnknownOutcome : Code::kTransient;
+      return Fail(std::move(error).In(where));
+    }
+    // Spread over half of the wait, so that many clients do not come back together.
+    const auto half = static_cast<uint64_t>(wait.count() / 2);
+    const Duration spread(static_cast<int64_t>(half + random_.Next() % (half + 1)));
+    sleep_(std::clamp(std::max(spread, at_least), Duration::zero(), kLongestWait));
+    wait = std::min(wait * 2, kLongestWait);
+  }
+}
+
+namespace {
+
+// An error of what may be repeated at will: that nothing is known of it, is no matter.
+Error Harmless(Error error) {
+  if (error.code == Code::kUnknownOutcome) error.code = Code::kTransient;
+  return error;
+}
+
+S3Head HeadOf(const HttpResponse& response) {
+  S3Head head;
+  head.etag = response.Header("etag").value_or("");
+  head.write_id = response.Header(kWriteIdHeader).value_or("");
+  head.size = NumberOf(response.Header("content-length").value_or("")).value_or(-1);
+  if (const auto modified = response.Header("last-modified")) {
+    head.modified = net::ParseHttpDate(*modified).value_or(Time{});
+  }
+  return head;
+}
+
+void AddCondition(const S3Condition& condition, Fields& headers) {
+  if (condition.absent) headers.emplace_back("if-none-match", "*");
+  if (!condition.etag.empty()) headers.emplace_back("if-match", condition.etag);
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------- objects
+
+Result<S3Head> S3Client::Head(const std::string& key) {
+  auto answer = Send({.method = HttpMethod::kHead, .key = key});
+  if (!answer) return Fail(Harmless(std::move(answer.error())));
+  if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(key)));
+  S3Head head = HeadOf(answer->response);
+  if (head.size < 0) return NoAnswer("does not tell the object's size", Name(key));
+  return head;
+}
+
+Result<S3Client::Body> S3Client::Get(const std::string& key, int64_t offset, int64_t length,
+                                     const std::string& etag) {
+  if (length <= 0) return Body{};
+  Call call{.method = HttpMethod::kGet, .key = key};
+  call.headers.emplace_back(
+      "range", "bytes=" + std::to_string(offset) + "-" + std::to_string(offset + length - 1));
+  if (!etag.empty()) call.headers.emplace_back("if-match", etag);
+  call.answer_bytes_max = length + kMiB;
+  call.bytes = length;
+  auto answer = Send(call);
+  if (!answer) return Fail(Harmless(std::move(answer.error())));
+  // Behind the end.
+  if (answer->response.status == 416) return Body{};
+  if (answer->response.status != 200 && answer->response.status != 206)
+    return Fail(ErrorOf(answer->response, Name(key)));
+  Body body;
+  body.head = HeadOf(answer->response);
+  body.bytes = std::move(answer->response.body);
+  if (answer->response.status == 200) {
+    // The whole object, from a store that knows no ranges, or of an object that is no larger.
+    body.head.size = std::ssize(body.bytes);
+    body.bytes = offset < body.head.size
+                     ? body.bytes.substr(static_cast<size_t>(offset), static_cast<size_t>(length))
+                     : std::string();
+    return body;
+  }
+  // "bytes 0-9/100".
+  const std::string range = answer->response.Header("content-range").value_or("");
+  const auto size = NumberOf(std::string_view(range).substr(std::min(
+      range.size(), range.find('/') == std::string::npos ? range.size() : range.find('/') + 1)));
+  const std::string from = "bytes " + std::to_string(offset) + "-";
+  if (!size || !range.starts_with(from) ||
+      std::ssize(body.bytes) != std::min(length, *size - offset)) {
+    return NoAnswer("is another part than was asked for", Name(key));
+  }
+  body.head.size = *size;
+  return body;
+}
+
+// A write whose condition did not hold after it was repeated: the first try may have been carried
+// out, and be what is in its way. Also where it was and another write came after it, it is not
+// lost: then nothing is known.
+Status S3Client::SettleWrite(const std::string& key, const std::string& write_id, Error refused) {
+  const auto head = Head(key);
+  if (head && head->write_id == write_id) return {};
+  if (!head && head.error().code == Code::kNotFound && refused.code == Code::kNotFound) {
+    return Fail(std::move(refused));
+  }
+  refused.code = Code::kUnknownOutcome;
+  refused.message = "a repeated write met another version: the first try may have been carried out";
+  return Fail(std::move(refused));
+}
+
+Result<std::string> S3Client::Put(const std::string& key, std::string bytes,
+                                  const S3Condition& condition) {
+  Call call{.method = HttpMethod::kPut, .key = key, .body = std::move(bytes)};
+  AddCondition(condition, call.headers);
+  const std::string write_id = NewWriteId();
+  call.headers.emplace_back(kWriteIdHeader, write_id);
+  auto answer = Send(call);
+  if (!answer) {
+    return Fail(condition.any() ? Harmless(std::move(answer.error())) : std::move(answer.error()));
+  }
+  if (answer->response.status == 200) return answer->response.Header("etag").value_or("");
+  Error refused = ErrorOf(answer->response, Name(key));
+  if (!answer->in_doubt || refused.code != Code::kConflict) return Fail(std::move(refused));
+  LITHIFY_TRY(SettleWrite(key, write_id, std::move(refused)));
+  LITHIFY_TRY_ASSIGN(const S3Head head, Head(key));
+  return head.etag;
+}
+
+Status S3Client::Delete(const std::string& key) {
+  auto answer = Send({.method = HttpMethod::kDelete, .key = key});
+  if (!answer) return Fail(Harmless(std::move(answer.error())));
+  if (answer->response.status == 204 || answer->response.status == 200 ||
+      answer->response.status == 404)
+    return {};
+  return Fail(ErrorOf(answer->response, Name(key)));
+}
+
+// ------------------------------------------------------------------------------------- listing
+
+Result<S3ListPage> S3Client::List(const std::string& prefix, const std::string& delimiter,
+                                  const std::string& token) {
+  Call call{.method = HttpMethod::kGet, .key = ""};
+  call.query = {{"list-type", "2"}, {"prefix", prefix}, {"encoding-type", "url"}};
+  if (!delimiter.empty()) call.query.emplace_back("delimiter", delimiter);
+  if (!token.empty()) call.query.emplace_back("continuation-token", token);
+  auto answer = Send(call);
+  if (!answer) return Fail(Harmless(std::move(answer.error())));
+  if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(prefix)));
+  LITHIFY_TRY_ASSIGN(const XmlElement root, ParseXml(answer->response.body));
+  if (root.name != "ListBucketResult") return NoAnswer("is no listing", Name(prefix));
+  const bool encoded = root.Text("EncodingType") == "url";
+  const auto decode = [&](std::string_view text) {
+    return encoded ? DecodeForm(text) : std::string(text);
+  };
+  S3ListPage page;
+  for (const XmlElement& element : root.children) {
+    if (element.name == "CommonPrefixes") {
+      page.prefixes.push_back(decode(element.Text("Prefix")));
+    } else if (element.name == "Contents") {
+      ObjectInfo& info = page.objects.emplace_back();
+      info.key = decode(element.Text("Key"));
+      const auto size = NumberOf(element.Text("Size"));
+      const auto modified = ParseTime(element.Text("LastModified"));
+      if (!size || !modified || info.key.empty()) {
+        return NoAnswer("lists an object without its size or time", Name(info.key));
+      }
+      info.size = *size;
+      info.modified = *modified;
+    }
+  }
+  page.next = root.Text("NextContinuationToken");
+  if (root.Text("IsTruncated") == "true" && page.next.empty()) {
+    return NoAnswer("is cut off without telling how to go on", Name(prefix));
+  }
+  if (root.Text("IsTruncated") != "true") page.next.clear();
+  return page;
+}
+
+// ------------------------------------------------------------------------------------- uploads
+
+Result<std::string> S3Client::CreateUpload(const std::string& key, const std::string& write_id) {
+  Call call{.method = HttpMethod::kPost, .key = key};
+  call.query = {{"uploads", ""}};
+  call.headers.emplace_back(kWriteIdHeader, write_id);
+  auto answer = Send(call);
+  if (!answer) return Fail(Harmless(std::move(answer.error())));
+  if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(key)));
+  LITHIFY_TRY_ASSIGN(const XmlElement root, ParseXml(answer->response.body));
+  std::string id(root.Text("UploadId"));
+  if (id.empty()) return NoAnswer("names no upload", Name(key));
+  return id;
+}
+
+Result<std::string> S3Client::UploadPart(const std::string& key, const std::string& upload_id,
+                                         int number, std::string bytes) {
+  Call call{.method = HttpMethod::kPut, .key = key, .body = std::move(bytes)};
+  call.query = {{"partNumber", std::to_string(number)}, {"uploadId", upload_id}};
+  auto answer = Send(call);
+  if (!answer) return Fail(Harmless(std::move(answer.error())));
+  if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(key)));
+  std::string etag = answer->response.Header("etag").value_or("");
+  if (etag.empty()) return NoAnswer("names no ETag of the part", Name(key));
+  return etag;
+}
+
+Status S3Client::CompleteUpload(const std::string& key, const std::string& upload_id,
+                                const std::vector<std::string>& etags, const std::string& write_id,
+                                const S3Condition& condition) {
+  Call call{.method = HttpMethod::kPost, .key = key};
+  call.query = {{"uploadId", upload_id}};
+  AddCondition(condition, call.headers);
+  call.body = "<CompleteMultipartUpload>";
+  for (size_t i = 0; i < etags.size(); ++i) {
+    call.body += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" +
+                 XmlEscape(etags[i]) + "</ETag></Part>";
+  }
+  call.body += "</CompleteMultipartUpload>";
+  auto answer = Send(call);
+  if (!answer) return Fail(std::move(answer.error()));
+  Error refused;
+  if (answer->response.status == 200) {
+    // An error may come after the status has been sent.
+    const std::string code = CodeIn(answer->response);
+    if (code.empty()) return {};
+    refused = {Code::kConflict, "the store answers " + code, Name(key), ""};
+    return SettleWrite(key, write_id, std::move(refused));
+  }
+  refused = ErrorOf(answer->response, Name(key));
+  const bool gone = refused.code == Code::kConflict || refused.code == Code::kNotFound;
+  if (!answer->in_doubt || !gone) return Fail(std::move(refused));
+  return SettleWrite(key, write_id, std::move(refused));
+}
+
+Status S3Client::AbortUpload(const std::string& key, const std::string& upload_id) {
+  Call call{.method = HttpMethod::kDelete, .key = key};
+  call.query = {{"uploadId", upload_id}};
+  auto answer = Send(call);
+  if (!answer) return Fail(Harmless(std::move(answer.error())));
+  if (answer->response.status == 204 || answer->response.status == 200 ||
+      answer->response.status == 404)
+    return {};
+  return Fail(ErrorOf(answer->response, Name(key)));
+}
+
+Result<S3UploadPage> S3Client::ListUploads(const std::string& prefix, const S3UploadPage& after) {
+  Call call{.method = HttpMethod::kGet, .key = ""};
+  call.query = {{"uploads", ""}, {"prefix", prefix}, {"encoding-type", "url"}};
+  if (after.more) {
+    call.query.emplace_back("key-marker", after.next_key);
+    call.query.emplace_back("upload-id-marker", after.next_upload_id);
+  }
+  auto answer = Send(call);
+  if (!answer) return Fail(Harmless(std::move(answer.error())));
+  if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(prefix)));
+  LITHIFY_TRY_ASSIGN(const XmlElement root, ParseXml(answer->response.body));
+  const bool encoded = root.Text("EncodingType") == "url";
+  const auto decode = [&](std::string_view text) {
+    return encoded ? DecodeForm(text) : std::string(text);
+  };
+  S3UploadPage page;
+  for (const XmlElement& element : root.children) {
+    if (element.name != "Upload") continue;
+    const auto initiated = ParseTime(element.Text("Initiated"));
+    if (!initiated) return NoAnswer("lists an upload without its time", Name(prefix));
+    page.uploads.push_back(
+        {decode(element.Text("Key")), std::string(element.Text("UploadId")), *initiated});
+  }
+  page.more = root.Text("IsTruncated") == "true";
+  page.next_key = decode(root.Text("NextKeyMarker"));
+  page.next_upload_id = root.Text("NextUploadIdMarker");
+  return page;
+}
+
+}  // namespace lithify::storage

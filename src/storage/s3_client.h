@@ -1,0 +1,153 @@
+// One bucket of Amazon S3, or of a store that speaks like it: each call is one request of its API,
+// signed, repeated where that is safe, with its answer read. What the verbs of Store make of it is
+// in s3_store.h.
+//
+// Repeating: time-outs, lost connections, 429, 500, 502, 503, 504 and 408 are tried again, with
+// waits that grow and are spread at random, up to S3Options::attempts. A write with a condition
+// that was repeated and then finds the condition broken may have met its own first try: it carries
+// a number of its own in the object's metadata, and reads it back (H5).
+//
+// Errors: kNotFound 404; kDenied 401 and 403; kConflict a condition that does not hold (409, 412);
+// kTransient throttled, or nothing came after all tries, for reads and what may be repeated;
+// kUnknownOutcome likewise for writes with a condition: the bytes may or may not be there; kInvalid
+// other 4xx; kCorrupt an answer that is none. Messages name bucket and key; never a credential.
+#ifndef LITHIFY_STORAGE_S3_CLIENT_H_
+#define LITHIFY_STORAGE_S3_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "net/http.h"
+#include "net/sigv4.h"
+#include "storage/store.h"
+
+namespace lithify::storage {
+
+// Where credentials come from: they may run out and be renewed. Thread-safe.
+class S3Credentials {
+ public:
+  virtual ~S3Credentials() = default;
+  // Some that are valid as far as is known.
+  virtual Result<net::AwsCredentials> Get() = 0;
+  // The store refused these: the next Get() gives others, or kDenied where there are none.
+  virtual Status Invalidate(const net::AwsCredentials& refused) = 0;
+};
+
+struct S3Options {
+  std::string bucket;
+  std::string region = "us-east-1";
+  std::string endpoint;     // "https://host[:port]"; empty: Amazon's of the region.
+  bool path_style = false;  // "/bucket/key" instead of "bucket.host/key"; always with an address.
+  int attempts = 6;         // Of one request.
+  Duration connect_timeout = std::chrono::seconds(5);
+  Duration request_timeout = std::chrono::seconds(60);  // Grows with the bytes.
+};
+
+// Of a write: only if the object is absent, or still is the one with this ETag.
+struct S3Condition {
+  bool absent = false;
+  std::string etag;
+  bool any() const { return !absent && etag.empty(); }
+};
+
+struct S3Head {
+  int64_t size = 0;
+  Time modified;
+  std::string etag;      // As the store writes it, with its quotes.
+  std::string write_id;  // Of the write that made it, if it was one with a condition.
+};
+
+struct S3ListPage {
+  std::vector<ObjectInfo> objects;    // Keys of the bucket, whole.
+  std::vector<std::string> prefixes;  // That end with the delimiter.
+  std::string next;                   // For the next page; empty: that was the last one.
+};
+
+struct S3Upload {
+  std::string key;
+  std::string upload_id;
+  Time initiated;
+};
+
+struct S3UploadPage {
+  std::vector<S3Upload> uploads;
+  std::string next_key;
+  std::string next_upload_id;
+  bool more = false;
+};
+
+// Thread-safe.
+class S3Client {
+ public:
+  // All of them outlive this.
+  S3Client(S3Options options, net::HttpClient& http, S3Credentials& credentials, const Clock& clock,
+           std::function<void(Duration)> sleep, Random& random);
+  ~S3Client();
+
+  const S3Options& options() const { return options_; }
+  // "s3://bucket/key".
+  std::string Name(const std::string& key) const;
+
+  Result<S3Head> Head(const std::string& key);
+  struct Body {
+    std::string bytes;
+    S3Head head;  // Its size is the object's.
+  };
+  // From `offset`, at most `length` bytes; of the object with this ETag (kConflict if it is another
+  // one by now), empty: of any. An offset behind the end gives none.
+  Result<Body> Get(const std::string& key, int64_t offset, int64_t length, const std::string& etag);
+  // Returns the ETag.
+  Result<std::string> Put(const std::string& key, std::string bytes, const S3Condition& condition);
+  // Also if it is absent.
+  Status Delete(const std::string& key);
+
+  // Up to 1,000 objects below `prefix`, those of deeper levels by their prefixes up to `delimiter`
+  // (empty: all objects). `token`: of the page before.
+  Result<S3ListPage> List(const std::string& prefix, const std::string& delimiter,
+                          const std::string& token);
+
+  Result<std::string> CreateUpload(const std::string& key, const std::string& write_id);
+  // Part numbers count from 1. Returns the ETag.
+  Result<std::string> UploadPart(const std::string& key, const std::string& upload_id, int number,
+                                 std::string bytes);
+  Status CompleteUpload(const std::string& key, const std::string& upload_id,
+                        const std::vector<std::string>& etags, const std::string& write_id,
+                        const S3Condition& condition);
+  // Also if it is gone already.
+  Status AbortUpload(const std::string& key, const std::string& upload_id);
+  Result<S3UploadPage> ListUploads(const std::string& prefix, const S3UploadPage& after);
+
+  std::string NewWriteId();
+
+ private:
+  struct Call;
+  struct Answer;
+  Result<Answer> Send(const Call& call);
+  Result<net::HttpResponse> SendOnce(const Call& call, bool& refused);
+  Status SettleWrite(const std::string& key, const std::string& write_id, Error refused);
+  Error ErrorOf(const net::HttpResponse& response, const std::string& where) const;
+
+  const S3Options options_;
+  net::HttpClient& http_;
+  S3Credentials& credentials_;
+  const Clock& clock_;
+  const std::function<void(Duration)> sleep_;
+  Random& random_;
+  std::string scheme_;
+  std::string host_;         // With the bucket, unless by path.
+  std::string path_prefix_;  // "/bucket", or nothing.
+};
+
+}  // namespace lithify::storage
+
+#endif  // LITHIFY_STORAGE_S3_CLIENT_H_

@@ -1,0 +1,307 @@
+// What a real server does not do on demand: lost answers, throttling, credentials that run out.
+#include "storage/s3_client.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+
+#include "base/text.h"
+#include "storage/s3_store.h"
+
+namespace lithify::storage {
+namespace {
+
+using net::HttpMethod;
+using net::HttpRequest;
+using net::HttpResponse;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class TestClock final : public Clock {
+ public:
+  Time Now() const override { return Time(Duration(1'795'969'200'000'000)); }
+  Duration Monotonic() const override { return {}; }
+  void Sleep(Duration) override {}
+};
+
+// Answers one after the other.
+class Script final : public net::HttpClient {
+ public:
+  using Answer = std::function<Result<HttpResponse>(const HttpRequest&)>;
+  Result<HttpResponse> Send(const HttpRequest& request, const net::HttpLimits&) override {
+    requests.push_back(request);
+    if (answers.empty()) return Fail(Code::kInternal, "the script is over");
+    const Answer answer = std::move(answers.front());
+    answers.pop_front();
+    return answer(request);
+  }
+  std::vector<HttpRequest> requests;
+  std::deque<Answer> answers;
+};
+
+class Credentials final : public S3Credentials {
+ public:
+  Result<net::AwsCredentials> Get() override {
+    return net::AwsCredentials{"key" + std::to_string(renewed), Secret("the-secret-itself"),
+                               Secret()};
+  }
+  Status Invalidate(const net::AwsCredentials&) override {
+    ++renewed;
+    return {};
+  }
+  int renewed = 0;
+};
+
+std::optional<std::string> HeaderOf(const HttpRequest& request, std::string_view name) {
+  for (const auto& [key, value] : request.headers) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+class S3ClientTest : public testing::Test {
+ protected:
+  static Script::Answer Plain(int status, std::string body = {},
+                              std::vector<std::pair<std::string, std::string>> headers = {}) {
+    return [=](const HttpRequest&) -> Result<HttpResponse> {
+      return HttpResponse{status, headers, body};
+    };
+  }
+  static Script::Answer ErrorAnswer(int status, const std::string& code) {
+    return Plain(status, "<?xml version=\"1.0\"?><Error><Code>" + code + "</Code></Error>");
+  }
+  // Sent, and no answer came.
+  static Script::Answer Lost() {
+    return [](const HttpRequest&) -> Result<HttpResponse> {
+      return Fail(Code::kUnknownOutcome, "sent, but no whole answer came");
+    };
+  }
+  // A HEAD of an object that was made by the first of the requests.
+  Script::Answer MadeByTheFirst() {
+    return [this](const HttpRequest&) -> Result<HttpResponse> {
+      const auto id = HeaderOf(http_.requests.front(), "x-amz-meta-lithify-write");
+      return HttpResponse{200,
+                          {{"content-length", "5"},
+                           {"etag", "\"mine\""},
+                           {"x-amz-meta-lithify-write", id.value_or("none")}},
+                          ""};
+    };
+  }
+  void Expect(std::vector<Script::Answer> answers) {
+    http_.answers.assign(answers.begin(), answers.end());
+    http_.requests.clear();
+  }
+  static S3Options Options() {
+    S3Options options;
+    options.bucket = "lake";
+    options.endpoint = "http://127.0.0.1:9000";
+    options.path_style = true;
+    options.attempts = 4;
+    return options;
+  }
+  Result<std::string> PutNew() { return client_.Put("d/m", "bytes", {.absent = true, .etag = {}}); }
+
+  TestClock clock_;
+  SeededRandom random_{7};
+  Script http_;
+  Credentials credentials_;
+  std::vector<Duration> waits_;
+  S3Client client_{
+      Options(), http_, credentials_, clock_, [this](Duration d) { waits_.push_back(d); }, random_};
+};
+
+TEST_F(S3ClientTest, RequestsGoToTheBucketByPathOrByHost) {
+  Expect({Plain(200, "", {{"content-length", "5"}})});
+  ASSERT_TRUE(client_.Head("a b/ü=%2F+x"));
+  EXPECT_EQ(http_.requests[0].url, "http://127.0.0.1:9000/lake/a%20b/%C3%BC%3D%252F%2Bx");
+  S3Options options;
+  options.bucket = "lake";
+  options.region = "eu-west-1";
+  S3Client amazon(options, http_, credentials_, clock_, [](Duration) {}, random_);
+  Expect({Plain(200, "", {{"content-length", "5"}})});
+  ASSERT_TRUE(amazon.Head("x"));
+  EXPECT_EQ(http_.requests[0].url, "https://lake.s3.eu-west-1.amazonaws.com/x");
+  EXPECT_THAT(http_.requests[0].authorization.Reveal(), HasSubstr("/eu-west-1/s3/aws4_request"));
+}
+
+// H5: the first try was carried out, its answer was lost.
+TEST_F(S3ClientTest, H5_ARepeatedWriteThatMeetsItselfHasSucceeded) {
+  for (const auto& first : {Lost(), Plain(500), Plain(503)}) {
+    Expect({first, Plain(412), MadeByTheFirst(), MadeByTheFirst()});
+    const auto put = PutNew();
+    ASSERT_TRUE(put) << put.error().ToString();
+    EXPECT_EQ(*put, "\"mine\"");
+    EXPECT_EQ(http_.requests[2].method, HttpMethod::kHead);
+    // The same write both times.
+    EXPECT_EQ(HeaderOf(http_.requests[0], "x-amz-meta-lithify-write"),
+              HeaderOf(http_.requests[1], "x-amz-meta-lithify-write"));
+  }
+}
+
+// Somebody else's write may have come after ours, on top of it: nobody knows.
+TEST_F(S3ClientTest, H5_ARepeatedWriteThatMeetsAnotherIsInDoubt) {
+  Expect({Lost(), Plain(412),
+          Plain(200, "", {{"content-length", "5"}, {"x-amz-meta-lithify-write", "another"}})});
+  EXPECT_EQ(PutNew().error().code, Code::kUnknownOutcome);
+  // Nor is it known where it cannot be looked up.
+  Expect({Lost(), Plain(412), Plain(403)});
+  EXPECT_EQ(PutNew().error().code, Code::kUnknownOutcome);
+}
+
+TEST_F(S3ClientTest, AWriteThatNeverGotAnAnswerIsInDoubt) {
+  Expect({Lost(), Lost(), Lost(), Lost()});
+  EXPECT_EQ(PutNew().error().code, Code::kUnknownOutcome);
+  EXPECT_EQ(http_.requests.size(), 4u);
+  Expect({Plain(503), Plain(503), Plain(503), Plain(503)});
+  EXPECT_EQ(PutNew().error().code, Code::kUnknownOutcome);
+}
+
+TEST_F(S3ClientTest, AWriteThatWasNeverTakenIsNot) {
+  const auto not_sent = [](const HttpRequest&) -> Result<HttpResponse> {
+    return Fail(Code::kTransient, "connection refused");
+  };
+  Expect({not_sent, not_sent, Plain(429), not_sent});
+  EXPECT_EQ(PutNew().error().code, Code::kTransient);
+  Expect({not_sent, Plain(412)});
+  EXPECT_EQ(PutNew().error().code, Code::kConflict);
+  EXPECT_EQ(http_.requests.size(), 2u);
+  Expect({Plain(412)});
+  EXPECT_EQ(PutNew().error().code, Code::kConflict);
+}
+
+TEST_F(S3ClientTest, ReadsAreTriedAgainAndNeverInDoubt) {
+  Expect({Lost(), Plain(500), Plain(206, "abc", {{"content-range", "bytes 4-6/100"}})});
+  const auto body = client_.Get("x", 4, 3, "\"e\"");
+  ASSERT_TRUE(body) << body.error().ToString();
+  EXPECT_EQ(body->bytes, "abc");
+  EXPECT_EQ(body->head.size, 100);
+  EXPECT_EQ(HeaderOf(http_.requests[2], "range"), "bytes=4-6");
+  EXPECT_EQ(HeaderOf(http_.requests[2], "if-match"), "\"e\"");
+  EXPECT_TRUE(http_.requests[2].stored_form);
+  Expect({Lost(), Lost(), Lost(), Lost()});
+  EXPECT_EQ(client_.Get("x", 0, 3, "").error().code, Code::kTransient);
+}
+
+TEST_F(S3ClientTest, AnotherPartThanAskedForIsAnError) {
+  for (const char* range : {"bytes 5-7/100", "bytes 4-6/x", "", "bytes 4-7/100"}) {
+    const std::string body = range == std::string("bytes 4-7/100") ? "abcd" : "abc";
+    Expect({Plain(206, body, {{"content-range", range}})});
+    EXPECT_EQ(client_.Get("x", 4, 3, "").error().code, Code::kCorrupt) << range;
+  }
+  // The end of the object.
+  Expect({Plain(206, "ab", {{"content-range", "bytes 4-5/6"}})});
+  EXPECT_EQ(client_.Get("x", 4, 3, "").value().bytes, "ab");
+  Expect({Plain(416)});
+  EXPECT_EQ(client_.Get("x", 9, 3, "").value().bytes, "");
+}
+
+TEST_F(S3ClientTest, WaitsGrowAreSpreadAndHeedTheStore) {
+  Expect({Plain(503), Plain(503, "", {{"retry-after", "7"}}), Plain(503), Plain(503)});
+  EXPECT_FALSE(client_.Head("x"));
+  ASSERT_EQ(waits_.size(), 3u);
+  EXPECT_GE(waits_[0], std::chrono::milliseconds(50));
+  EXPECT_LE(waits_[0], std::chrono::milliseconds(100));
+  EXPECT_EQ(waits_[1], std::chrono::seconds(7));
+  EXPECT_GE(waits_[2], std::chrono::milliseconds(200));
+  EXPECT_LE(waits_[2], std::chrono::milliseconds(400));
+}
+
+TEST_F(S3ClientTest, I34_CredentialsThatRanOutAreRenewedOnce) {
+  Expect({ErrorAnswer(400, "ExpiredToken"), Plain(200, "", {{"content-length", "5"}})});
+  ASSERT_TRUE(client_.Head("x"));
+  EXPECT_THAT(http_.requests[0].authorization.Reveal(), HasSubstr("key0/"));
+  EXPECT_THAT(http_.requests[1].authorization.Reveal(), HasSubstr("key1/"));
+  Expect({ErrorAnswer(403, "ExpiredToken"), ErrorAnswer(403, "ExpiredToken")});
+  EXPECT_EQ(client_.Head("x").error().code, Code::kDenied);
+  EXPECT_EQ(http_.requests.size(), 2u);
+}
+
+TEST_F(S3ClientTest, ErrorsNameWhatAndWhereAndNoSecret) {
+  Expect({ErrorAnswer(403, "AccessDenied")});
+  const Error denied = client_.Get("d/x", 0, 1, "").error();
+  EXPECT_EQ(denied.code, Code::kDenied);
+  EXPECT_THAT(denied.ToString(), HasSubstr("s3://lake/d/x"));
+  EXPECT_THAT(denied.ToString(), HasSubstr("403 AccessDenied"));
+  EXPECT_THAT(denied.ToString(), Not(HasSubstr("the-secret-itself")));
+  Expect({ErrorAnswer(404, "NoSuchKey")});
+  EXPECT_EQ(client_.Get("d/x", 0, 1, "").error().code, Code::kNotFound);
+  Expect({ErrorAnswer(404, "NoSuchBucket")});
+  EXPECT_EQ(client_.Get("d/x", 0, 1, "").error().code, Code::kInvalid);
+  Expect({Plain(301)});
+  EXPECT_THAT(client_.Head("d/x").error().ToString(), HasSubstr("another region"));
+}
+
+TEST_F(S3ClientTest, ListingsAreDecodedAndGoOn) {
+  Expect({Plain(200,
+                "<?xml version=\"1.0\"?><ListBucketResult "
+                "xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+                "<EncodingType>url</EncodingType><IsTruncated>true</IsTruncated>"
+                "<NextContinuationToken>next one</NextContinuationToken>"
+                "<Contents><Key>d/a%2Bb+c%0A.parquet</Key><Size>12</Size>"
+                "<LastModified>2026-11-29T16:20:00.123Z</LastModified></Contents>"
+                "<CommonPrefixes><Prefix>d/x%3D1/</Prefix></CommonPrefixes></ListBucketResult>")});
+  const auto page = client_.List("d/", "/", "");
+  ASSERT_TRUE(page) << page.error().ToString();
+  ASSERT_EQ(page->objects.size(), 1u);
+  EXPECT_EQ(page->objects[0].key, "d/a+b c\n.parquet");
+  EXPECT_EQ(page->objects[0].size, 12);
+  EXPECT_EQ(page->objects[0].modified, ParseTime("2026-11-29T16:20:00.123Z").value());
+  EXPECT_THAT(page->prefixes, ElementsAre("d/x=1/"));
+  EXPECT_EQ(page->next, "next one");
+  for (const char* bad : {"", "<html>", "<Error/>",
+                          "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
+                          "<ListBucketResult><Contents><Key>x</Key></Contents></ListBucketResult>",
+                          "<!DOCTYPE a [<!ENTITY b \"c\">]><ListBucketResult/>"}) {
+    Expect({Plain(200, bad)});
+    EXPECT_EQ(client_.List("", "", "").error().code, Code::kCorrupt) << bad;
+  }
+}
+
+TEST_F(S3ClientTest, AnUploadThatFailsAfterItsStatusIsLookedUp) {
+  const auto complete = [this] {
+    return client_.CompleteUpload("x", "u", {"\"a\""}, "the id", {.absent = true, .etag = {}});
+  };
+  Expect({ErrorAnswer(200, "InternalError"),
+          Plain(200, "", {{"content-length", "5"}, {"x-amz-meta-lithify-write", "the id"}})});
+  EXPECT_TRUE(complete());
+  Expect({ErrorAnswer(200, "InternalError"), Plain(404)});
+  EXPECT_EQ(complete().error().code, Code::kUnknownOutcome);
+  // Completed by the first try: there is no such upload any more.
+  Expect({Lost(), ErrorAnswer(404, "NoSuchUpload"),
+          Plain(200, "", {{"content-length", "5"}, {"x-amz-meta-lithify-write", "the id"}})});
+  EXPECT_TRUE(complete());
+  Expect({Plain(412)});
+  EXPECT_EQ(complete().error().code, Code::kConflict);
+}
+
+// Q2: what the start of a sweep would find out.
+TEST_F(S3ClientTest, Q2_AStoreThatIgnoresConditionsIsRefused) {
+  std::string object;
+  bool there = false;
+  const auto heedless = [&](const HttpRequest& request) -> Result<HttpResponse> {
+    const auto etag = [&] { return "\"" + net::Sha256Hex(object).substr(0, 32) + "\""; };
+    switch (request.method) {
+      case HttpMethod::kPut:
+        object = request.body;
+        there = true;
+        return HttpResponse{200, {{"etag", etag()}}, ""};
+      case HttpMethod::kDelete: there = false; return HttpResponse{204, {}, ""};
+      default: break;
+    }
+    if (!there) return HttpResponse{404, {}, ""};
+    return HttpResponse{200, {{"etag", etag()}}, object};
+  };
+  Expect(std::vector<Script::Answer>(20, heedless));
+  S3Store store(client_, "p/");
+  const Status probed = store.Probe("probe");
+  ASSERT_FALSE(probed);
+  EXPECT_EQ(probed.error().code, Code::kUnsupported);
+  EXPECT_THAT(probed.error().ToString(), HasSubstr("If-None-Match: * replaced an object"));
+  EXPECT_FALSE(there);
+}
+
+}  // namespace
+}  // namespace lithify::storage

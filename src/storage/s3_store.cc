@@ -1,0 +1,273 @@
+#include "storage/s3_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+
+namespace lithify::storage {
+namespace {
+
+// Small ones cost requests, large ones memory; 10,000 of these are 160 GiB.
+constexpr int64_t kPartBytes = 16 * kMiB;
+constexpr int64_t kPartsMax = 10'000;
+
+class S3Reader final : public Reader {
+ public:
+  S3Reader(S3Client& client, std::string key, int64_t size, std::string etag)
+      : client_(client), key_(std::move(key)), size_(size), etag_(std::move(etag)) {}
+
+  int64_t size() const override { return size_; }
+
+  Result<int64_t> ReadAt(int64_t offset, std::span<std::byte> out) override {
+    if (offset < 0) return Fail(Code::kInvalid, "negative offset", client_.Name(key_));
+    const int64_t wanted =
+        std::min(static_cast<int64_t>(out.size()), std::max<int64_t>(0, size_ - offset));
+    if (wanted == 0) return 0;
+    LITHIFY_TRY_ASSIGN(const S3Client::Body body, client_.Get(key_, offset, wanted, etag_));
+    if (std::ssize(body.bytes) != wanted) {
+      return Fail(Code::kCorrupt, "the object is shorter than it was", client_.Name(key_));
+    }
+    std::ranges::copy(std::as_bytes(std::span(body.bytes)), out.begin());
+    return wanted;
+  }
+
+ private:
+  S3Client& client_;
+  const std::string key_;
+  const int64_t size_;
+  const std::string etag_;
+};
+
+// Holds one part, and sends it when it is full. What fits one goes up in one request.
+class S3Writer final : public Writer {
+ public:
+  S3Writer(S3Client& client, std::string key) : client_(client), key_(std::move(key)) {}
+  ~S3Writer() override { Discard(); }
+  S3Writer(const S3Writer&) = delete;
+  S3Writer& operator=(const S3Writer&) = delete;
+
+  int64_t size() const override { return size_; }
+
+  Status Append(std::span<const std::byte> bytes) override {
+    if (!open_) return Closed();
+    while (!bytes.empty()) {
+      const auto room = static_cast<size_t>(kPartBytes) - part_.size();
+      const auto some = bytes.first(std::min(room, bytes.size()));
+      part_.append(reinterpret_cast<const char*>(some.data()), some.size());
+      size_ += std::ssize(some);
+      bytes = bytes.subspan(some.size());
+      if (std::cmp_equal(part_.size(), kPartBytes)) LITHIFY_TRY(SendPart());
+    }
+    return {};
+  }
+
+  Status Publish() override {
+    if (!open_) return Closed();
+    Status published;
+    if (upload_id_.empty()) {
+      const auto put = client_.Put(key_, std::move(part_), {.absent = true, .etag = {}});
+      if (!put) published = Fail(put.error());
+    } else {
+      if (!part_.empty()) LITHIFY_TRY(SendPart());
+      published =
+          client_.CompleteUpload(key_, upload_id_, etags_, write_id_, {.absent = true, .etag = {}});
+    }
+    // Of an unknown outcome nothing is taken back.
+    const bool kept = published || published.error().code == Code::kUnknownOutcome;
+    if (kept) open_ = false;
+    if (!kept) Discard();
+    return published;
+  }
+
+  void Discard() noexcept override {
+    if (!std::exchange(open_, false) || upload_id_.empty()) return;
+    try {
+      (void)client_.AbortUpload(key_, upload_id_);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): gc aborts what is left.
+    }
+  }
+
+ private:
+  std::unexpected<Error> Closed() const {
+    return Fail(Code::kInternal, "the writer is closed already", client_.Name(key_));
+  }
+
+  Status SendPart() {
+    if (upload_id_.empty()) {
+      write_id_ = client_.NewWriteId();
+      LITHIFY_TRY_ASSIGN(upload_id_, client_.CreateUpload(key_, write_id_));
+    }
+    if (std::ssize(etags_) == kPartsMax) {
+      return Fail(Code::kLimit, "an object of more than 10,000 parts", client_.Name(key_),
+                  "lower compaction.target_file_bytes");
+    }
+    LITHIFY_TRY_ASSIGN(std::string etag,
+                       client_.UploadPart(key_, upload_id_, static_cast<int>(etags_.size()) + 1,
+                                          std::exchange(part_, {})));
+    etags_.push_back(std::move(etag));
+    return {};
+  }
+
+  S3Client& client_;
+  const std::string key_;
+  std::string part_;
+  std::string upload_id_;  // Empty: none was begun.
+  std::string write_id_;
+  std::vector<std::string> etags_;
+  int64_t size_ = 0;
+  bool open_ = true;
+};
+
+}  // namespace
+
+Result<ObjectInfo> S3Store::Stat(const std::string& key) {
+  LITHIFY_TRY(CheckKey(key));
+  LITHIFY_TRY_ASSIGN(const S3Head head, client_.Head(prefix_ + key));
+  // An object is never altered: it was put when it was last modified.
+  return ObjectInfo{key, head.size, head.modified};
+}
+
+Result<Blob> S3Store::Get(const std::string& key, int64_t max_bytes) {
+  LITHIFY_TRY(CheckKey(key));
+  // One byte more tells that there is more.
+  const int64_t wanted = std::max<int64_t>(0, max_bytes) + 1;
+  constexpr int64_t kFirstBytes = 8 * kMiB;
+  LITHIFY_TRY_ASSIGN(S3Client::Body body,
+                     client_.Get(prefix_ + key, 0, std::min(wanted, kFirstBytes), {}));
+  if (body.head.etag.empty() && body.bytes.empty()) {
+    // An empty object has no first byte to ask for.
+    LITHIFY_TRY_ASSIGN(body.head, client_.Head(prefix_ + key));
+  }
+  if (body.head.size > max_bytes) {
+    return Fail(Code::kLimit,
+                "it has " + std::to_string(body.head.size) + " bytes; at most " +
+                    std::to_string(max_bytes) + " are read",
+                key);
+  }
+  while (std::ssize(body.bytes) < body.head.size) {
+    const int64_t at = std::ssize(body.bytes);
+    LITHIFY_TRY_ASSIGN(
+        const S3Client::Body more,
+        client_.Get(prefix_ + key, at, std::min(body.head.size - at, kPartBytes), body.head.etag));
+    if (more.bytes.empty()) return Fail(Code::kCorrupt, "the object is shorter than it was", key);
+    body.bytes += more.bytes;
+  }
+  return Blob{std::move(body.bytes), std::move(body.head.etag)};
+}
+
+Result<std::unique_ptr<Reader>> S3Store::Open(const std::string& key) {
+  LITHIFY_TRY(CheckKey(key));
+  LITHIFY_TRY_ASSIGN(S3Head head, client_.Head(prefix_ + key));
+  return std::make_unique<S3Reader>(client_, prefix_ + key, head.size, std::move(head.etag));
+}
+
+Result<std::vector<ObjectInfo>> S3Store::List(const std::string& prefix) {
+  LITHIFY_TRY(CheckPrefix(prefix));
+  std::vector<ObjectInfo> listed;
+  std::string token;
+  do {
+    LITHIFY_TRY_ASSIGN(S3ListPage page, client_.List(prefix_ + prefix, "/", token));
+    for (ObjectInfo& object : page.objects) {
+      // Some tools make an object for a directory itself.
+      if (object.key.ends_with('/')) continue;
+      object.key.erase(0, prefix_.size());
+      listed.push_back(std::move(object));
+    }
+    for (const std::string& name : page.prefixes) {
+      listed.push_back({.key = name.substr(prefix_.size()), .size = 0, .modified = {}});
+    }
+    token = std::move(page.next);
+  } while (!token.empty());
+  std::ranges::sort(listed, {}, &ObjectInfo::key);
+  return listed;
+}
+
+Status S3Store::PutNew(const std::string& key, std::string_view bytes) {
+  LITHIFY_TRY(CheckKey(key));
+  const auto put = client_.Put(prefix_ + key, std::string(bytes), {.absent = true, .etag = {}});
+  return put ? Status() : Fail(put.error());
+}
+
+Status S3Store::PutIf(const std::string& key, std::string_view bytes, const std::string& version) {
+  LITHIFY_TRY(CheckKey(key));
+  if (version.empty()) return Fail(Code::kConflict, "another version is there", key);
+  const auto put =
+      client_.Put(prefix_ + key, std::string(bytes), {.absent = false, .etag = version});
+  if (put) return {};
+  Error error = put.error();
+  // Absent is another version, too.
+  if (error.code == Code::kNotFound) error.code = Code::kConflict;
+  return Fail(std::move(error));
+}
+
+Result<std::unique_ptr<Writer>> S3Store::Create(const std::string& key) {
+  LITHIFY_TRY(CheckKey(key));
+  return std::make_unique<S3Writer>(client_, prefix_ + key);
+}
+
+Status S3Store::Remove(const std::string& key) {
+  LITHIFY_TRY(CheckKey(key));
+  // A delete says nothing of what was there.
+  LITHIFY_TRY(client_.Head(prefix_ + key));
+  return client_.Delete(prefix_ + key);
+}
+
+std::string S3Store::Describe() const {
+  std::string name = client_.Name(prefix_);
+  if (name.ends_with('/')) name.pop_back();
+  return name;
+}
+
+Status S3Store::Probe(const std::string& key) {
+  const auto wrong = [&](const std::string& what) {
+    return Fail(Code::kUnsupported, "the store does not honour conditional writes: " + what,
+                Describe(),
+                "lithify cannot publish safely there; use a store that does If-None-Match and "
+                "If-Match");
+  };
+  (void)client_.Delete(prefix_ + key);
+  LITHIFY_TRY(PutNew(key, "first"));
+  Status again = PutNew(key, "second");
+  const auto blob = Get(key, kKiB);
+  Status stale;
+  Status fresh;
+  if (blob) {
+    stale = PutIf(key, "third", "\"00000000000000000000000000000000\"");
+    fresh = PutIf(key, "fourth", blob->version);
+  }
+  const auto last = Get(key, kKiB);
+  LITHIFY_TRY(client_.Delete(prefix_ + key));
+  Status absent = PutIf(key, "fifth", blob ? blob->version : "x");
+  (void)client_.Delete(prefix_ + key);
+  if (!blob) return Fail(blob.error());
+  if (!last) return Fail(last.error());
+  if (again || blob->bytes != "first") return wrong("If-None-Match: * replaced an object");
+  if (again.error().code != Code::kConflict) return again;
+  if (stale) return wrong("If-Match of another version replaced an object");
+  if (stale.error().code != Code::kConflict) return stale;
+  if (!fresh) return wrong("If-Match of the current version was refused");
+  if (last->bytes != "fourth") return wrong("a replaced object reads as it was before");
+  if (absent) return wrong("If-Match made an object where none was");
+  return {};
+}
+
+Result<int64_t> S3Store::AbortStaleUploads(
+    const std::string& prefix, Time before,
+    const std::function<bool(const std::string& key)>& is_ours) {
+  LITHIFY_TRY(CheckPrefix(prefix));
+  int64_t aborted = 0;
+  S3UploadPage page;
+  do {
+    LITHIFY_TRY_ASSIGN(page, client_.ListUploads(prefix_ + prefix, page));
+    for (const S3Upload& upload : page.uploads) {
+      if (upload.initiated >= before || !upload.key.starts_with(prefix_)) continue;
+      if (!is_ours(upload.key.substr(prefix_.size()))) continue;
+      LITHIFY_TRY(client_.AbortUpload(upload.key, upload.upload_id));
+      ++aborted;
+    }
+  } while (page.more);
+  return aborted;
+}
+
+}  // namespace lithify::storage
