@@ -229,6 +229,42 @@ bool ReadPairs(CompactReader& in, uint8_t type, Pair&& pair) {
   });
 }
 
+// One per leaf, in order; -1: none.
+std::vector<int32_t> ConvertedTypesOf(std::string_view footer) {
+  constexpr int kSchema = 2;
+  std::vector<int32_t> types;
+  CompactReader in(BytesOf(footer), footer.size());
+  const auto element = [&](uint8_t type) {
+    std::optional<int32_t> children, converted;
+    const bool read = type == kStruct && in.Struct([&](int32_t id, uint8_t field) {
+      switch (id) {
+        case 5: return in.Int32(field, children);
+        case 6: return in.Int32(field, converted);
+        default: return false;
+      }
+    });
+    if (read && !children) types.push_back(converted.value_or(-1));
+    return read;
+  };
+  (void)in.Struct(
+      [&](int32_t id, uint8_t field) { return id == kSchema && in.List(field, element); });
+  return types;
+}
+
+void KeepConvertedTypes(const std::vector<int32_t>& types, SchemaNode& node) {
+  for (const auto& child : node.children) KeepConvertedTypes(types, *child);
+  if (node.kind != SchemaNode::Kind::kLeaf || !node.logical->is_timestamp()) return;
+  constexpr int32_t kTimestampMillis = 9;
+  constexpr int32_t kTimestampMicros = 10;
+  const auto leaf = static_cast<size_t>(node.leaf_index);
+  if (leaf >= types.size() || types[leaf] < kTimestampMillis || types[leaf] > kTimestampMicros) {
+    return;
+  }
+  const auto& time = static_cast<const parquet::TimestampLogicalType&>(*node.logical);
+  if (time.is_adjusted_to_utc()) return;
+  node.logical = parquet::LogicalType::Timestamp(false, time.time_unit(), false, true);
+}
+
 parquet::Type::type TypeOf(int32_t number) {
   return number < 0 || number > parquet::Type::UNDEFINED ? parquet::Type::UNDEFINED
                                                          : static_cast<parquet::Type::type>(number);
@@ -255,12 +291,14 @@ std::vector<int64_t> StoredNumbers::Values() const {
 
 FileKind::FileKind(std::string_view footer)
     : arrow_(parquet::FileMetaData::Make(footer.data(), std::ssize(footer))),
-      schema_(arrow_->schema()) {}
+      schema_(arrow_->schema()),
+      converted_types_(ConvertedTypesOf(footer)) {}
 
 Result<std::shared_ptr<const SchemaNode>> FileKind::Tree() const {
   std::call_once(parsed_, [&] {
     auto tree = ParseSchema(*schema_);
     if (tree) {
+      KeepConvertedTypes(converted_types_, **tree);
       tree_ = std::shared_ptr<const SchemaNode>(std::move(*tree));
     } else {
       tree_ = Fail(std::move(tree.error()));

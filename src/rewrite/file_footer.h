@@ -126,12 +126,14 @@ class FileKind {
 
   const parquet::SchemaDescriptor& schema() const { return *schema_; }
   const parquet::FileMetaData& arrow() const { return *arrow_; }
-  // As ParseSchema() has it.
+  // As ParseSchema() has it, and with what Arrow's schema does not show: local times keep the
+  // annotation of old that says the same, for readers that know no other.
   Result<std::shared_ptr<const SchemaNode>> Tree() const;
 
  private:
   std::shared_ptr<const parquet::FileMetaData> arrow_;
   const parquet::SchemaDescriptor* schema_;
+  std::vector<int32_t> converted_types_;  // Of leaves, parquet.thrift's numbers; -1: none.
   mutable std::once_flag parsed_;
   mutable Result<std::shared_ptr<const SchemaNode>> tree_;
 };

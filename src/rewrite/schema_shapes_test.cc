@@ -17,7 +17,10 @@
 #include <functional>
 #include <optional>
 
+#include "rewrite/file_footer.h"
+#include "rewrite/footer.h"
 #include "rewrite/parquet_fixture.h"
+#include "rewrite/schema_tree.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -497,6 +500,44 @@ TEST_F(SchemaShapesTest, P25_UuidAndFloat16KeepTheirAnnotation) {
 }
 
 // A UUID and sixteen plain bytes are different types: nothing is guessed.
+// Readers that know the older annotations only would take them for plain numbers.
+TEST_F(SchemaShapesTest, LocalTimesKeepTheOlderAnnotation) {
+  using Unit = LogicalType::TimeUnit;
+  const auto time = [](const char* name, Unit::unit unit, bool both) {
+    return PrimitiveNode::Make(name, Repetition::REQUIRED,
+                               LogicalType::Timestamp(false, unit, false, both), Type::INT64);
+  };
+  const NodeVector parts = {time("both", Unit::MILLIS, true)};
+  const NodeVector fields = {GroupNode::Make("group", Repetition::REQUIRED, parts),
+                             time("both", Unit::MICROS, true), time("alone", Unit::MICROS, false),
+                             time("nanos", Unit::NANOS, false)};
+  const std::vector<Column> columns(4, Entries<parquet::Int64Type>({}, {}, {1, 2}));
+  for (int i = 0; i < 2; ++i) PutNumbered(WriteLevels(fields, columns));
+  const auto report = Run();
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_TRUE(report->notes.empty());
+  const std::string out = Bytes(report->outputs.at(0).name);
+  const auto reader = OpenBytes(out);
+  const auto* schema = reader->metadata()->schema();
+  for (int i = 0; i < 4; ++i) {
+    const auto& type = *schema->Column(i)->logical_type();
+    ASSERT_TRUE(type.is_timestamp());
+    EXPECT_FALSE(static_cast<const parquet::TimestampLogicalType&>(type).is_adjusted_to_utc());
+  }
+  // Arrow does not show the older annotation where there is the newer one; our reader does.
+  FileKinds kinds;
+  arrow::io::BufferReader bytes(arrow::Buffer::FromString(out));
+  const auto tree = ReadFooter(bytes, std::ssize(out), kinds).value()->kind().Tree().value();
+  const auto both = [](const SchemaNode& leaf) {
+    return static_cast<const parquet::TimestampLogicalType&>(*leaf.logical)
+        .force_set_converted_type();
+  };
+  EXPECT_TRUE(both(*tree->children[0]->children[0]));
+  EXPECT_TRUE(both(*tree->children[1]));
+  EXPECT_FALSE(both(*tree->children[2]));
+  EXPECT_FALSE(both(*tree->children[3]));
+}
+
 TEST_F(SchemaShapesTest, WhatGoesWithoutSayingWidensNothing) {
   for (const auto& type : {LogicalType::Int(64, true), LogicalType::None()}) {
     const NodeVector fields = {PrimitiveNode::Make("n", Repetition::REQUIRED, type, Type::INT64)};
