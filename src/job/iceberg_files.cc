@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kRemovalsPerLook = 1000;
 constexpr int kLooks = 3;
+constexpr int kRetries = 3;  // Of removals that failed for now.
+constexpr Duration kRetryWait = std::chrono::milliseconds(200);
 
 FileKind KindOf(iceberg::FileContent content) {
   switch (content) {
@@ -228,6 +230,7 @@ Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTab
     return std::pair(RemovalRank(file->second.kind), std::string_view(file->first));
   });
   services.progress.AddTotal(0, static_cast<int64_t>(order.size()));
+  std::vector<const Doomed::value_type*> again;
   for (size_t i = 0; i < order.size(); ++i) {
     if (i % kRemovalsPerLook == 0 && i > 0) LITHIFY_TRY(look());
     LITHIFY_TRY(cancel.Check());
@@ -235,9 +238,27 @@ Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTab
     if (file.kept) continue;
     Status removed = RemoveOne(services.locations, location, file, report);
     services.progress.AddItem();
-    if (!removed && removed.error().code != Code::kNotFound) {
+    if (removed || removed.error().code == Code::kNotFound) continue;
+    if (removed.error().code == Code::kTransient) {
+      again.push_back(order[i]);
+    } else {
       report.failed.push_back(std::move(removed.error()).In(location));
-      continue;
+    }
+  }
+  // What may pass is tried again when all others are gone (I21).
+  for (int tries = 1; !again.empty(); ++tries) {
+    services.clock.Sleep(kRetryWait * tries);
+    LITHIFY_TRY(look());
+    for (const Doomed::value_type* file : std::exchange(again, {})) {
+      LITHIFY_TRY(cancel.Check());
+      if (file->second.kept) continue;
+      Status removed = RemoveOne(services.locations, file->first, file->second, report);
+      if (removed || removed.error().code == Code::kNotFound) continue;
+      if (removed.error().code == Code::kTransient && tries < kRetries) {
+        again.push_back(file);
+      } else {
+        report.failed.push_back(std::move(removed.error()).In(file->first));
+      }
     }
   }
   return {};

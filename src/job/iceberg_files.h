@@ -87,7 +87,8 @@ using Doomed = std::unordered_map<std::string, DoomedFile>;
 // of another uuid under the same name is kConflict: it tells nothing of this one's files. Removes
 // `doomed` in batches; before each, the table is loaded again and everything that it reaches is
 // taken out of `doomed` or marked as kept. Stops at the first error of that kind. Files that cannot
-// be removed are in `report.failed`; those that are gone already count as removed.
+// be removed, also not when it is tried again where that may help, are in `report.failed`; those
+// that are gone already count as removed (I21).
 Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTable& seen,
                        ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
                        RemovedFiles& report);

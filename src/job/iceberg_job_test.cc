@@ -17,6 +17,7 @@
 
 #include "commit/iceberg_fixture.h"
 #include "job/iceberg_files.h"
+#include "storage/faulty_store.h"
 
 namespace lithify::job {
 namespace {
@@ -129,7 +130,7 @@ class IcebergProcedures : public commit::IcebergTable {
  protected:
   IcebergServices Services() {
     return {.catalog = told_,
-            .locations = *locations_,
+            .locations = faulty_ ? *faulty_ : *locations_,
             .make_runner =
                 [this](storage::Store& store) {
                   return std::make_unique<CountingRunner>(store, runner_);
@@ -192,6 +193,16 @@ class IcebergProcedures : public commit::IcebergTable {
     return count;
   }
 
+  // From now on the hook decides how removals end.
+  void FailRemovals(std::function<Status(const std::string& key)> hook) {
+    auto over = std::make_shared<storage::FaultyStore>(
+        *store_,
+        [hook = std::move(hook)](std::string_view op, const std::string& key, bool before)
+            -> Status { return op == "Remove" && before ? hook(key) : Status(); });
+    faulty_ = storage::MakeStoreLocations(std::move(over), "s3", "b");
+  }
+
+  std::unique_ptr<storage::Locations> faulty_;  // Null: nothing fails.
   CountingRunner::State runner_;
   ToldCatalog told_{catalog_};
   std::unique_ptr<observe::AuditLog> audit_ = observe::OpenMemoryAuditLog();
@@ -363,6 +374,41 @@ TEST_F(IcebergProcedures, ExpiryLooksAtSharesOfTheNamesWhereMemoryIsShort) {
   EXPECT_EQ(recorded, all.files);
   std::ranges::sort(removed.files);
   EXPECT_EQ(removed.files, all.files);
+}
+
+// What was removed is counted as it was, what was not is named, and what may pass is tried again.
+TEST_F(IcebergProcedures, I21RemovalsThatFailAreNamedAndTriedAgain) {
+  Fill(40);
+  ASSERT_EQ(Rewrite(Request()).value().status, RewriteStatus::kCommitted);
+  Append({Data("late", 10, 1)});
+  for (const std::string name : {"a1", "a2", "a3", "a4"}) {
+    ASSERT_TRUE(store_->PutNew("t/data/" + name, "x"));
+  }
+  plan::ExpireOptions options;
+  options.older_than = clock_.Now() + std::chrono::hours(1);
+  const auto all = Job().ExpireSnapshots(ident_, options, true, cancel_).value();
+  std::map<std::string, int> tried;
+  FailRemovals([&tried](const std::string& key) -> Status {
+    const int tries = ++tried[key];
+    if (key == "t/data/a1" && tries == 1) return Fail(Code::kTransient, "slow down");
+    if (key == "t/data/a2") return Fail(Code::kTransient, "slow down");
+    if (key == "t/data/a3") return Fail(Code::kDenied, "not that one");
+    return {};
+  });
+  const auto removed = Job().ExpireSnapshots(ident_, options, false, cancel_).value();
+  EXPECT_EQ(removed.files_removed, all.files_removed - 2);
+  EXPECT_EQ(std::ssize(removed.files), removed.files_removed);
+  EXPECT_EQ(removed.by_kind.at("data"), 78);
+  ASSERT_EQ(removed.failed.size(), 2u);
+  EXPECT_THAT(removed.failed[0].ToString(), HasSubstr("s3://b/t/data/a3: not that one"));
+  EXPECT_THAT(removed.failed[1].ToString(), HasSubstr("s3://b/t/data/a2: slow down"));
+  EXPECT_EQ(tried["t/data/a1"], 2);
+  EXPECT_EQ(tried["t/data/a2"], 4);
+  EXPECT_EQ(tried["t/data/a3"], 1);
+  EXPECT_FALSE(store_->Stat("t/data/a1"));
+  EXPECT_TRUE(store_->Stat("t/data/a2"));
+  EXPECT_TRUE(store_->Stat("t/data/a3"));
+  EXPECT_FALSE(store_->Stat("t/data/a4"));
 }
 
 // --- the audit log -----------------------------------------------------------------------------
