@@ -49,15 +49,16 @@ class Paused:
 
     def __init__(self, lake, *options):
         self.lake = lake
-        # A rewrite is quick: one that is stopped as it looks into the catalog, where its lock would
-        # keep out everybody, or when it is done, is no use.
+        # A rewrite is quick: one that is stopped when it publishes, where its locks would keep out
+        # others, or is done, is no use.
         for _ in range(50):
             if self.stop(*options):
                 return
             self.process.send_signal(signal.SIGCONT)
             finish(self.process)
+            directory = lake.directory("t")
             lake.catalog.drop_table(lake.identifier("t"))
-            shutil.rmtree(lake.directory("t"))
+            shutil.rmtree(directory)
         raise AssertionError("no rewrite could be stopped while it wrote")
 
     def stop(self, *options):
@@ -73,7 +74,9 @@ class Paused:
         self.process.send_signal(signal.SIGSTOP)
         while self.process.poll() is None and not is_stopped(self.process):
             time.sleep(0.001)
+        written = set(lake.tree("t")) - set(known)
         return (began and self.process.poll() is None and not is_locked(lake) and
+                all(path.suffix == ".tmp" for path in written) and
                 lake.head("t").snapshot_id == self.planned.snapshot_id)
 
     def __enter__(self):
