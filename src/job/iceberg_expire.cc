@@ -19,7 +19,6 @@ namespace {
 using Phase = observe::AuditEvent::Phase;
 
 constexpr int kAttempts = 4;
-constexpr int64_t kNameBytes = 512;  // Of one name in memory, with all that is kept of it.
 constexpr size_t kFailedListedMax = 10'000;
 
 class Expire {
@@ -96,8 +95,7 @@ class Expire {
         return Fail(entries.error());
       }
     }
-    const int64_t held = std::max<int64_t>(1, settings_.memory_bytes / 2 / kNameBytes);
-    passes_ = static_cast<size_t>(1 + names / held);
+    passes_ = PassesFor(names, settings_.memory_bytes);
     return {};
   }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "commit/iceberg_commit.h"
@@ -32,25 +31,6 @@ FileKind KindOf(iceberg::FileContent content) {
 Time LastTouched(const storage::ObjectInfo& object) {
   constexpr Time kUnknown{};
   return object.modified > kUnknown ? std::max(object.modified, object.changed) : kUnknown;
-}
-
-// What is no two hexadecimal digits after a percent sign stays as it is.
-std::string PercentDecoded(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    unsigned value = 0;
-    if (text[i] == '%' && i + 2 < text.size()) {
-      const char* end = text.data() + i + 3;
-      if (std::from_chars(text.data() + i + 1, end, value, 16).ptr == end) {
-        out += static_cast<char>(value);
-        i += 2;
-        continue;
-      }
-    }
-    out += text[i];
-  }
-  return out;
 }
 
 // Counts the file in `report`, also if it is gone already.
@@ -141,6 +121,8 @@ Result<int64_t> ReachWalk::CountEntries(const iceberg::TableMetadata& table,
                                         const iceberg::Snapshot& snapshot) {
   // Of a manifest that does not tell: no entry has fewer bytes, packed.
   constexpr int64_t kEntryBytes = 32;
+  // Damaged metadata may claim any number: no sum of these overflows.
+  const auto within = [](int64_t n) { return std::clamp(n, int64_t{0}, int64_t{1} << 40); };
   LITHIFY_TRY(cancel_.Check());
   LITHIFY_TRY_ASSIGN(const auto manifests, commit::SnapshotManifests(locations_, table, snapshot));
   int64_t entries = 0;
@@ -149,8 +131,8 @@ Result<int64_t> ReachWalk::CountEntries(const iceberg::TableMetadata& table,
     const auto& added = manifest.added_files_count;
     const auto& existing = manifest.existing_files_count;
     entries += added && existing && *added >= 0 && *existing >= 0
-                   ? *added + *existing
-                   : std::max<int64_t>(0, manifest.manifest_length) / kEntryBytes;
+                   ? within(*added) + within(*existing)
+                   : within(manifest.manifest_length / kEntryBytes);
   }
   return entries;
 }
@@ -186,11 +168,18 @@ Status ReachWalk::Table(const iceberg::TableMetadata& table, const std::string& 
   return {};
 }
 
+size_t PassesFor(int64_t names, int64_t memory_bytes) {
+  constexpr int64_t kNameBytes = 512;  // Of one name in memory, with all that is kept of it.
+  constexpr int64_t kPassesMax = 1000;
+  const int64_t held = std::max<int64_t>(1, memory_bytes / 2 / kNameBytes);
+  return static_cast<size_t>(std::clamp<int64_t>(names / held, 0, kPassesMax - 1) + 1);
+}
+
 ReachWalk::Visit BothReadings(ReachWalk::Visit visit) {
   return [visit = std::move(visit)](const std::string& canonical, FileKind kind) {
     visit(canonical, kind);
     if (canonical.find('%') == std::string::npos) return;
-    if (std::string decoded = PercentDecoded(canonical); decoded != canonical) {
+    if (std::string decoded = storage::PercentDecode(canonical); decoded != canonical) {
       visit(decoded, kind);
     }
   };

@@ -93,6 +93,10 @@ Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTab
                        ReachWalk& walk, Doomed& doomed, const CancelFlag& cancel,
                        RemovedFiles& report);
 
+// How often somebody has to go through `names` names, each time with a share of them, so that one
+// share fits half of the memory. At most 1,000 times, whatever damaged metadata claims.
+size_t PassesFor(int64_t names, int64_t memory_bytes);
+
 // Whether the error's context begins with it.
 bool IsNamed(const Error& error, std::string_view name);
 // The same error by the table's location, where its context begins with the store's key.

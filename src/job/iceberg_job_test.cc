@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -374,6 +375,14 @@ TEST_F(IcebergProcedures, ExpiryLooksAtSharesOfTheNamesWhereMemoryIsShort) {
   EXPECT_EQ(recorded, all.files);
   std::ranges::sort(removed.files);
   EXPECT_EQ(removed.files, all.files);
+}
+
+TEST(PassesFor, ASharePerPassAndNeverWithoutEnd) {
+  EXPECT_EQ(PassesFor(0, kGiB), 1u);
+  EXPECT_EQ(PassesFor(1'000'000, kGiB), 1u);
+  EXPECT_EQ(PassesFor(160, 20 << 10), 9u);
+  EXPECT_EQ(PassesFor(std::numeric_limits<int64_t>::max(), 1), 1000u);
+  EXPECT_EQ(PassesFor(-1, kGiB), 1u);
 }
 
 // What was removed is counted as it was, what was not is named, and what may pass is tried again.

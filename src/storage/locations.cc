@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <iterator>
@@ -236,6 +237,24 @@ bool IsElsewhere(std::string_view canonical, std::string_view location) {
   const Side first = SideOf(*one);
   const Side second = SideOf(*other);
   return first != Side::kUnknown && second != Side::kUnknown && first != second;
+}
+
+std::string PercentDecode(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    if (text[i] == '%' && i + 2 < text.size()) {
+      const char* end = text.data() + i + 3;
+      if (std::from_chars(text.data() + i + 1, end, value, 16).ptr == end) {
+        out += static_cast<char>(value);
+        i += 2;
+        continue;
+      }
+    }
+    out += text[i];
+  }
+  return out;
 }
 
 std::unique_ptr<Locations> MakeLocalLocations() { return std::make_unique<LocalLocations>(); }

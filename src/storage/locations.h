@@ -41,6 +41,10 @@ class Locations {
 // another name.
 bool IsElsewhere(std::string_view canonical, std::string_view location);
 
+// The text with every "%XX" as that byte; what is no two hexadecimal digits after a percent sign
+// stays as it is.
+std::string PercentDecode(std::string_view text);
+
 // "file:/x", "file:///x", "file://localhost/x" and "/x" below one local store at "/". Symbolic
 // links to directories are resolved when a directory is first seen, so that a lake may lie behind
 // one and has one spelling still; a link to a file, and one that comes later, is refused by the

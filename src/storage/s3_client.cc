@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "storage/locations.h"
 #include "storage/xml.h"
 
 namespace lithify::storage {
@@ -35,19 +36,9 @@ std::string EncodePath(std::string_view key) {
 
 // The other way, as listings have them: a space may be a plus.
 std::string DecodeForm(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    unsigned byte = 0;
-    if (text[i] == '%' && i + 2 < text.size() &&
-        std::from_chars(text.data() + i + 1, text.data() + i + 3, byte, 16).ptr ==
-            text.data() + i + 3) {
-      out += static_cast<char>(byte);
-      i += 2;
-    } else {
-      out += text[i] == '+' ? ' ' : text[i];
-    }
-  }
-  return out;
+  std::string spaced(text);
+  std::ranges::replace(spaced, '+', ' ');
+  return PercentDecode(spaced);
 }
 
 std::optional<int64_t> NumberOf(std::string_view text) {

@@ -32,7 +32,7 @@ fetch() {
 
 # Tries a port; fails if the server ends, as it does when the port is taken.
 try() {
-  local dir=$1 config=$2 port=$3 pid
+  local dir=$1 port=$2 config=$3 pid
   "$ROOT/bin/rustberg" --config "$config" --host 127.0.0.1 --port "$port" --insecure-http \
     --catalog-url "file://$dir/catalog" --warehouse "file://$dir/warehouse" --log-level warn \
     >"$dir/server.log" 2>&1 </dev/null &
@@ -55,15 +55,8 @@ start() {
   local dir=$1 config=$2 port
   fetch
   mkdir -p "$dir/catalog" "$dir/warehouse"
-  for _ in $(seq 10); do
-    port=$((20000 + RANDOM % 12000))
-    if try "$dir" "$config" "$port"; then
-      echo "http://127.0.0.1:$port"
-      return
-    fi
-    grep -q "in use" "$dir/server.log" || break
-  done
-  die "the server ended: $(tail -5 "$dir/server.log")"
+  start_on_a_port "$dir" 20000 12000 "$config"
+  echo "http://127.0.0.1:$port"
 }
 
 case ${1:-} in

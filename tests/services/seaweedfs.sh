@@ -67,15 +67,8 @@ start() {
 {"identities": [{"name": "tests", "actions": ["Admin", "Read", "Write", "List", "Tagging"],
   "credentials": [{"accessKey": "lithify", "secretKey": "not a secret"}]}]}
 JSON
-  for _ in $(seq 10); do
-    port=$((12000 + RANDOM % 8000))
-    if try "$dir" "$port"; then
-      echo "http://127.0.0.1:$((port + 3))"
-      return
-    fi
-    grep -q "in use" "$dir/server.log" || break
-  done
-  die "the server ended: $(tail -5 "$dir/server.log")"
+  start_on_a_port "$dir" 12000 8000
+  echo "http://127.0.0.1:$((port + 3))"
 }
 
 case ${1:-} in

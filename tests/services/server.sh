@@ -5,6 +5,19 @@ die() {
   exit 1
 }
 
+# start_on_a_port DIR LOW SPAN ARGUMENT…: runs `try DIR PORT ARGUMENT…` on random ports of LOW to
+# LOW + SPAN until one is free, and sets `port` to that one.
+start_on_a_port() {
+  local dir=$1 low=$2 span=$3
+  shift 3
+  for _ in $(seq 10); do
+    port=$((low + RANDOM % span))
+    if try "$dir" "$port" "$@"; then return; fi
+    grep -q "in use" "$dir/server.log" || break
+  done
+  die "the server ended: $(tail -5 "$dir/server.log")"
+}
+
 # Ends the server whose process id is in DIR/pid; killed if it does not within five seconds.
 stop() {
   local pid
