@@ -116,6 +116,9 @@ int Run(const Options& options) {
   if (!session) return code;
   auto filter = MakeFilter(options.filters, session->root());
   if (!filter) return Report(filter.error());
+  if (!options.dry_run) {
+    if (Status writable = session->CheckWrites(); !writable) return Report(writable.error());
+  }
   Compact compact(options, *session, std::move(*filter), cancel);
   return options.watch ? compact.Watch() : compact.Once();
 }

@@ -28,19 +28,29 @@ bool IsPartition(const config::HiveConfig& config, const std::string& key_prefix
 
 // Below --root: a key, or a path that leads there.
 Result<Place> PlaceBelow(const std::string& root, const std::string& partition) {
-  LITHIFY_TRY_ASSIGN(const std::string local, embed::LocalRoot(root));
-  std::error_code error;
-  const auto absolute_root = std::filesystem::canonical(local, error);
-  if (error) return Fail(Code::kNotFound, "the root cannot be opened: " + error.message(), local);
-  LITHIFY_TRY_ASSIGN(const table::PartitionFilter filter,
-                     MakeFilter({.partition = partition}, absolute_root.string()));
-  return Place{.root = absolute_root.string(), .key_prefix = filter.partition + "/"};
+  LITHIFY_TRY_ASSIGN(const embed::Root place, embed::ParseRoot(root));
+  std::string absolute;
+  if (!place.s3) {
+    std::error_code error;
+    absolute = std::filesystem::canonical(place.path, error).string();
+    if (error) {
+      return Fail(Code::kNotFound, "the root cannot be opened: " + error.message(), place.path);
+    }
+  } else {
+    absolute = place.s3->ToString();
+  }
+  return Place{.root = absolute, .key_prefix = embed::KeyBelow(absolute, partition) + "/"};
 }
 
 // The nearest directory above that has a layout in which the path is a partition.
 Result<Place> FindPlace(const Options& options) {
   if (!options.common.root.empty()) return PlaceBelow(options.common.root, options.partition);
-  LITHIFY_TRY_ASSIGN(const std::string local, embed::LocalRoot(options.partition));
+  LITHIFY_TRY_ASSIGN(const embed::Root place, embed::ParseRoot(options.partition));
+  if (place.s3) {
+    return Fail(Code::kInvalid, "the root of a tree in a bucket is not looked for",
+                options.partition, "name it with --root s3://bucket/prefix");
+  }
+  const std::string& local = place.path;
   std::error_code error;
   const auto absolute = std::filesystem::canonical(local, error);
   if (error || !std::filesystem::is_directory(absolute, error)) {

@@ -22,6 +22,9 @@ int Run(const Options& options) {
   if (!session) return code;
   auto filter = MakeFilter(options.filters, session->root());
   if (!filter) return Report(filter.error());
+  if (!options.dry_run) {
+    if (Status writable = session->CheckWrites(); !writable) return Report(writable.error());
+  }
   const auto progress = StartProgress(options.common, session->clock(), "gc");
   const auto work = session->Begin(*progress, cancel);
   const auto report = work->job().Collect(*filter, options.dry_run, cancel);

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "base/text.h"
 #include "text_table.h"
@@ -25,7 +24,9 @@ extern "C" void OnSignal(int) {
 }  // namespace
 
 void AddRoot(CLI::App& command, CommonOptions& options) {
-  command.add_option("ROOT", options.root, "Directory of the tree, the parent of the series")
+  command
+      .add_option("ROOT", options.root,
+                  "Directory of the tree, the parent of the series, or s3://bucket/prefix")
       ->required();
 }
 
@@ -87,29 +88,15 @@ Result<std::vector<config::Override>> Overrides(const CommonOptions& options) {
 
 Result<config::HiveConfig> LoadConfig(const CommonOptions& options) {
   LITHIFY_TRY_ASSIGN(const auto overrides, Overrides(options));
-  std::string root;
-  if (!options.root.empty()) {
-    LITHIFY_TRY_ASSIGN(root, embed::LocalRoot(options.root));
-  }
-  return embed::LoadConfig(root, options.config_file, embed::ProcessEnvironment(), overrides);
+  return embed::LoadConfig(options.root, options.config_file, embed::ProcessEnvironment(),
+                           overrides);
 }
 
 Result<table::PartitionFilter> MakeFilter(const FilterOptions& filters, const std::string& root) {
   table::PartitionFilter out;
   out.series = filters.series;
   out.tenant = filters.tenant;
-  out.partition = filters.partition;
-  // A path below the root, as the shell completes it, is as good as a key.
-  if (!out.partition.empty()) {
-    std::error_code error;
-    const std::filesystem::path absolute = std::filesystem::canonical(out.partition, error);
-    const std::string below = root + (root.ends_with('/') ? "" : "/");
-    if (!error && absolute.string().starts_with(below)) {
-      out.partition = absolute.string().substr(below.size());
-    }
-    while (out.partition.starts_with("./")) out.partition.erase(0, 2);
-    while (out.partition.ends_with('/')) out.partition.pop_back();
-  }
+  if (!filters.partition.empty()) out.partition = embed::KeyBelow(root, filters.partition);
   if (!filters.since.empty()) {
     auto since = ParseTime(filters.since);
     if (!since) return Fail(std::move(since.error()).In("--since"));
@@ -125,7 +112,8 @@ std::unique_ptr<embed::HiveSession> OpenSession(const CommonOptions& options, in
     return nullptr;
   }
   if (config->low_priority) embed::LowerThreadPriority();
-  auto session = embed::HiveSession::Open(options.root, std::move(*config));
+  auto session =
+      embed::HiveSession::Open(options.root, std::move(*config), embed::ProcessEnvironment());
   if (!session) {
     PrintError(session.error());
     exit_code = session.error().code == Code::kUnsupported ? kUsage : kUnreadable;

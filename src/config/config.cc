@@ -148,6 +148,20 @@ void CrossCheck(const HiveConfig& config, const std::string& where, Problems& pr
   }
 }
 
+// R267: the key that is missing is named, no value of any.
+void CheckS3(const storage::S3Settings& s3, const std::string& where, Problems& problems) {
+  const bool id = !s3.access_key_id.empty();
+  if (id != !s3.secret_access_key.empty()) {
+    AddProblem(problems, where, id ? "s3.secret_access_key" : "s3.access_key_id",
+               std::string("is missing; it goes with ") +
+                   (id ? "s3.access_key_id" : "s3.secret_access_key"));
+  }
+  if (!id && !s3.session_token.empty()) {
+    AddProblem(problems, where, "s3.session_token",
+               "goes with s3.access_key_id and s3.secret_access_key");
+  }
+}
+
 }  // namespace
 
 Result<HiveConfig> LoadHiveConfig(
@@ -177,6 +191,7 @@ Result<HiveConfig> LoadHiveConfig(
     const std::string where = file_name.empty() ? "configuration" : std::string(file_name);
     CheckAllSeries(config, where, problems);
     CrossCheck(config, where, problems);
+    CheckS3(config.s3, where, problems);
   }
   if (problems.empty()) return config;
 

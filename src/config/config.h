@@ -16,6 +16,7 @@
 #include "base/secret.h"
 #include "plan/hive_plan.h"
 #include "rewrite/group_runner.h"
+#include "storage/s3_settings.h"
 
 namespace lithify::config {
 
@@ -47,7 +48,8 @@ struct HiveConfig {
   int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
   bool low_priority = true;               // nice, and idle I/O class where allowed.
   std::string audit_log_path;             // Empty: <root>/_lithify/audit.jsonl.
-  std::vector<CatalogConfig> catalogs;    // In the order of the file.
+  storage::S3Settings s3;
+  std::vector<CatalogConfig> catalogs;  // In the order of the file.
 };
 
 // One override from the command line: dotted key and text value ("compaction.min_files", "8").

@@ -245,6 +245,43 @@ Field BoolField(std::string_view key, At at) {
           [at](const HiveConfig& c) { return std::string(at(c) ? "true" : "false"); }};
 }
 
+// What is wrong is told without the value.
+template <typename At>
+Field SecretField(std::string_view key, At at) {
+  return {key,
+          [=](HiveConfig& c, const Raw& raw) -> Status {
+            const auto text = ReadText(raw);
+            if (!text) return Fail(Code::kInvalid, "must be a text without control characters");
+            at(c) = Secret(*text);
+            return {};
+          },
+          [=](const HiveConfig& c) { return TomlText(at(c).empty() ? "" : "***"); }};
+}
+
+Field AddressingField() {
+  using storage::S3Addressing;
+  static constexpr std::array kNames = {
+      std::pair{S3Addressing::kAuto, std::string_view("auto")},
+      std::pair{S3Addressing::kPath, std::string_view("path")},
+      std::pair{S3Addressing::kVirtual, std::string_view("virtual")}};
+  return {"s3.addressing",
+          [](HiveConfig& c, const Raw& raw) -> Status {
+            const auto* text = std::get_if<std::string>(&raw.value);
+            for (const auto& [value, name] : kNames) {
+              if (text == nullptr || *text != name) continue;
+              c.s3.addressing = value;
+              return {};
+            }
+            return Wrong(raw, "one of \"auto\", \"path\", \"virtual\"");
+          },
+          [](const HiveConfig& c) {
+            for (const auto& [value, name] : kNames) {
+              if (value == c.s3.addressing) return TomlText(name);
+            }
+            return TomlText("");
+          }};
+}
+
 // The member that a key sets, of a const or a mutable HiveConfig.
 #define AT(member) [](auto& c) -> auto& { return c.member; }
 
@@ -290,9 +327,23 @@ std::vector<Field> LimitFields() {
       BoolField("limits.low_priority", AT(low_priority)),
   };
 }
+
+std::vector<Field> S3Fields() {
+  return {
+      TextField("s3.endpoint", AT(s3.endpoint)),
+      TextField("s3.region", AT(s3.region)),
+      AddressingField(),
+      TextField("s3.ca_file", AT(s3.ca_file)),
+      SecretField("s3.proxy", AT(s3.proxy)),
+      TextField("s3.access_key_id", AT(s3.access_key_id)),
+      SecretField("s3.secret_access_key", AT(s3.secret_access_key)),
+      SecretField("s3.session_token", AT(s3.session_token)),
+  };
+}
+
 std::vector<Field> AllFields() {
   std::vector<Field> all = {ChoiceField("layout.preset", {"ourios", "none"}, AT(preset))};
-  for (auto&& part : {CompactionFields(), OutputFields(), LimitFields()}) {
+  for (auto&& part : {CompactionFields(), OutputFields(), LimitFields(), S3Fields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   all.push_back(TextField("audit_log.path", AT(audit_log_path)));

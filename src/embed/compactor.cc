@@ -161,6 +161,12 @@ class Compactor::Impl {
 
   SweepSummary SweepOnce(const Events& events, const CancelFlag& cancel) {
     if (session_->config().low_priority) embed::LowerThreadPriority();
+    if (Status writable = session_->CheckWrites(); !writable) {
+      SweepSummary refused;
+      refused.errors.push_back(writable.error().ToString());
+      Call(refused.errors, events.on_error, std::string(refused.errors.front()));
+      return refused;
+    }
     SilentProgress progress;
     const auto work = session_->Begin(progress, cancel);
     std::mutex calls;
@@ -213,14 +219,12 @@ std::unique_ptr<Compactor> Compactor::Open(Options options, std::string* error) 
   }
   std::vector<std::pair<std::string, std::string>> environment;
   if (options.use_environment) environment = embed::ProcessEnvironment();
-  auto root = embed::LocalRoot(options.root);
-  if (!root) return fail(root.error());
   auto config =
       options.config_text.empty()
-          ? embed::LoadConfig(*root, options.config_file, environment, overrides)
+          ? embed::LoadConfig(options.root, options.config_file, environment, overrides)
           : config::LoadHiveConfig(options.config_text, "config_text", environment, overrides);
   if (!config) return fail(config.error());
-  auto session = embed::HiveSession::Open(*root, std::move(*config));
+  auto session = embed::HiveSession::Open(options.root, std::move(*config), environment);
   if (!session) return fail(session.error());
   return std::unique_ptr<Compactor>(new Compactor(std::make_unique<Impl>(std::move(*session))));
 } catch (const std::exception& e) {

@@ -207,8 +207,15 @@ TEST_F(CompactorTest, WrongOptionsAreClearErrors) {
   std::string error;
   EXPECT_FALSE(Compactor::Open({.root = root_ + "/absent"}, &error));
   EXPECT_THAT(error, HasSubstr("not_found: " + root_ + "/absent"));
+  EXPECT_FALSE(Compactor::Open({.root = "gs://bucket/lake"}, &error));
+  EXPECT_THAT(error, HasSubstr("unsupported: gs://bucket/lake"));
   EXPECT_FALSE(Compactor::Open({.root = "s3://bucket/lake"}, &error));
-  EXPECT_THAT(error, HasSubstr("unsupported: s3://bucket/lake"));
+  EXPECT_THAT(error, HasSubstr("no credentials for S3 were found"));
+  EXPECT_FALSE(Compactor::Open({.root = "s3://bucket//lake"}, &error));
+  EXPECT_THAT(error, HasSubstr("invalid: s3://bucket//lake"));
+  EXPECT_FALSE(Compactor::Open(
+      {.root = "s3://bucket/lake", .overrides = {{"s3.access_key_id", "id"}}}, &error));
+  EXPECT_THAT(error, HasSubstr("s3.secret_access_key: is missing"));
   EXPECT_FALSE(Compactor::Open({.root = root_, .overrides = {{"limits.job", "1"}}}, &error));
   EXPECT_THAT(error, HasSubstr("did you mean \"limits.jobs\"?"));
   EXPECT_FALSE(Compactor::Open({.root = root_, .config_file = "x", .config_text = "y"}, &error));
@@ -226,7 +233,7 @@ TEST_F(CompactorTest, TheFileBesideTheDataIsTheConfiguration) {
   const auto config = embed::LoadConfig(root_, "", {}, {});
   ASSERT_TRUE(config);
   EXPECT_EQ(config->jobs, 3);
-  const auto session = embed::HiveSession::Open("file://" + root_, *config);
+  const auto session = embed::HiveSession::Open("file://" + root_, *config, {});
   ASSERT_TRUE(session);
   EXPECT_EQ((*session)->threads(), 3);
   EXPECT_EQ((*session)->partitions_at_once(), 1);

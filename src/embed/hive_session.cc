@@ -25,6 +25,8 @@ namespace lithify::embed {
 namespace {
 
 constexpr int kNiceness = 10;
+constexpr std::string_view kAuditFile = "_lithify/audit.jsonl";
+constexpr const char* kAuditPrefix = "_lithify/audit/";
 constexpr size_t kConfigBytesMax = 4 * 1024 * 1024;
 
 Result<std::string> ReadConfigFile(const std::string& path) {
@@ -47,10 +49,45 @@ Result<std::string> ReadConfigFile(const std::string& path) {
   return text;
 }
 
+std::string PrefixOf(const storage::S3Place& place) {
+  return place.key.empty() ? std::string() : place.key + "/";
+}
+
+storage::S3Access::Environment LookUpIn(const Environment& environment) {
+  return [environment](const std::string& name) -> std::optional<std::string> {
+    for (const auto& [variable, value] : environment) {
+      if (variable == name) return value;
+    }
+    return std::nullopt;
+  };
+}
+
+// The file has to be reached by what is known without it.
+Result<config::HiveConfig> LoadConfigInBucket(const storage::S3Place& place,
+                                              const Environment& environment,
+                                              const std::vector<config::Override>& overrides) {
+  LITHIFY_TRY_ASSIGN(config::HiveConfig known,
+                     config::LoadHiveConfig("", "", environment, overrides));
+  SystemClock clock;
+  SystemRandom random;
+  LITHIFY_TRY_ASSIGN(const auto access,
+                     storage::S3Access::Open(known.s3, LookUpIn(environment), clock, random));
+  const auto store = access->Store(place.bucket, PrefixOf(place));
+  const auto file = store->Get(std::string(kConfigName), kConfigBytesMax);
+  if (!file && file.error().code == Code::kNotFound) return known;
+  if (!file) return Fail(file.error());
+  const std::string name = place.ToString() + "/" + std::string(kConfigName);
+  LITHIFY_TRY_ASSIGN(config::HiveConfig config,
+                     config::LoadHiveConfig(file->bytes, name, environment, overrides));
+  if (config.s3 == known.s3) return config;
+  return Fail(Code::kInvalid, "[s3] in a file of the bucket itself comes too late", name,
+              "give it in a local file with --config, or as LITHIFY_S3__… variables");
+}
+
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> ProcessEnvironment() {
-  std::vector<std::pair<std::string, std::string>> out;
+Environment ProcessEnvironment() {
+  Environment out;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     const size_t equals = text.find('=');
@@ -60,22 +97,45 @@ std::vector<std::pair<std::string, std::string>> ProcessEnvironment() {
   return out;
 }
 
-Result<std::string> LocalRoot(const std::string& root) {
+Result<Root> ParseRoot(const std::string& root) {
+  LITHIFY_TRY_ASSIGN(auto s3, storage::ParseS3Place(root));
+  if (s3) return Root{.path = {}, .s3 = std::move(s3)};
   const size_t scheme = root.find("://");
-  if (scheme == std::string::npos) return root;
+  if (scheme == std::string::npos) return Root{.path = root, .s3 = {}};
   const std::string name = root.substr(0, scheme);
-  if (name == "file") return root.substr(scheme + 3);
-  return Fail(Code::kUnsupported, "trees on \"" + name + "://\" are not supported yet", root,
-              "give a local directory (a mounted one will do)");
+  if (name == "file") return Root{.path = root.substr(scheme + 3), .s3 = {}};
+  return Fail(Code::kUnsupported, "trees on \"" + name + "://\" are not supported", root,
+              "give a local directory (a mounted one will do) or s3://bucket/prefix");
 }
 
-Result<config::HiveConfig> LoadConfig(
-    const std::string& root, const std::string& config_file,
-    const std::vector<std::pair<std::string, std::string>>& environment,
-    const std::vector<config::Override>& overrides) {
+std::string KeyBelow(const std::string& root, const std::string& partition) {
+  std::string key = partition;
+  const std::string below = root + (root.ends_with('/') ? "" : "/");
+  const auto place = storage::ParseS3Place(partition);
+  if (place && *place) {
+    key = (*place)->ToString();
+  } else {
+    // A path as the shell completes it.
+    std::error_code error;
+    const std::filesystem::path absolute = std::filesystem::canonical(partition, error);
+    if (!error && absolute.string().starts_with(below)) key = absolute.string();
+  }
+  if (key.starts_with(below)) key.erase(0, below.size());
+  while (key.starts_with("./")) key.erase(0, 2);
+  while (key.ends_with('/')) key.pop_back();
+  return key;
+}
+
+Result<config::HiveConfig> LoadConfig(const std::string& root, const std::string& config_file,
+                                      const Environment& environment,
+                                      const std::vector<config::Override>& overrides) {
+  LITHIFY_TRY_ASSIGN(const Root place, ParseRoot(root));
+  if (place.s3 && config_file.empty()) {
+    return LoadConfigInBucket(*place.s3, environment, overrides);
+  }
   std::string path = config_file;
-  if (path.empty() && !root.empty()) {
-    const std::string beside = root + "/" + std::string(kConfigName);
+  if (path.empty() && !place.path.empty()) {
+    const std::string beside = place.path + "/" + std::string(kConfigName);
     std::error_code error;
     const auto status = std::filesystem::status(beside, error);
     if (std::filesystem::exists(status)) {
@@ -92,8 +152,18 @@ Result<config::HiveConfig> LoadConfig(
 }
 
 Result<std::unique_ptr<HiveSession>> HiveSession::Open(const std::string& root,
-                                                       config::HiveConfig config) {
-  LITHIFY_TRY_ASSIGN(const std::string path, LocalRoot(root));
+                                                       config::HiveConfig config,
+                                                       const Environment& environment) {
+  LITHIFY_TRY_ASSIGN(const Root place, ParseRoot(root));
+  LITHIFY_TRY_ASSIGN(auto session, place.s3 ? OpenS3(*place.s3, std::move(config), environment)
+                                            : OpenLocal(place.path, std::move(config)));
+  session->memory_ =
+      std::make_shared<job::SweepMemory>(MakeClaimHolder(session->random_), IsHolderGone);
+  return session;
+}
+
+Result<std::unique_ptr<HiveSession>> HiveSession::OpenLocal(const std::string& path,
+                                                            config::HiveConfig config) {
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::canonical(path, error);
   if (error == std::errc::permission_denied) {
@@ -105,10 +175,35 @@ Result<std::unique_ptr<HiveSession>> HiveSession::Open(const std::string& root,
   }
   std::unique_ptr<HiveSession> session(new HiveSession(absolute.string(), std::move(config)));
   LITHIFY_TRY_ASSIGN(session->store_, storage::OpenLocalStore(session->root_));
-  session->memory_ =
-      std::make_shared<job::SweepMemory>(MakeClaimHolder(session->random_), IsHolderGone);
   session->audit_ = observe::OpenFileAuditLog(session->audit_path());
   return session;
+}
+
+Result<std::unique_ptr<HiveSession>> HiveSession::OpenS3(const storage::S3Place& place,
+                                                         config::HiveConfig config,
+                                                         const Environment& environment) {
+  std::unique_ptr<HiveSession> session(new HiveSession(place.ToString(), std::move(config)));
+  LITHIFY_TRY_ASSIGN(session->s3_,
+                     storage::S3Access::Open(session->config_.s3, LookUpIn(environment),
+                                             session->clock_, session->random_));
+  session->bucket_ = session->s3_->Store(place.bucket, PrefixOf(place));
+  session->store_ = session->bucket_;
+  const std::string& file = session->config_.audit_log_path;
+  session->audit_ = file.empty() ? observe::OpenStoreAuditLog(*session->store_, kAuditPrefix)
+                                 : observe::OpenFileAuditLog(file);
+  return session;
+}
+
+Status HiveSession::CheckWrites() {
+  if (!bucket_) return {};
+  const std::lock_guard lock(probe_mutex_);
+  if (!probed_) {
+    Status told = bucket_->Probe("_lithify/probe-" + MakeUuidV7(clock_, random_));
+    // What passes is asked again.
+    if (!told && told.error().code != Code::kUnsupported) return told;
+    probed_ = std::move(told);
+  }
+  return *probed_;
 }
 
 std::unique_ptr<HiveWork> HiveSession::Begin(observe::Progress& progress,
@@ -156,7 +251,8 @@ int HiveSession::partitions_at_once() const {
 }
 
 std::string HiveSession::audit_path() const {
-  return config_.audit_log_path.empty() ? root_ + "/_lithify/audit.jsonl" : config_.audit_log_path;
+  if (!config_.audit_log_path.empty()) return config_.audit_log_path;
+  return root_ + "/" + std::string(bucket_ ? kAuditPrefix : kAuditFile);
 }
 
 void LowerThreadPriority() {

@@ -4,6 +4,7 @@
 #define LITHIFY_EMBED_HIVE_SESSION_H_
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "observe/audit_log.h"
 #include "observe/progress.h"
 #include "rewrite/group_runner.h"
+#include "storage/s3_access.h"
 #include "storage/store.h"
 
 namespace lithify::embed {
@@ -25,18 +27,31 @@ namespace lithify::embed {
 // The file that is read when no other is named.
 inline constexpr std::string_view kConfigName = "lithify.toml";
 
-// All variables of this process.
-std::vector<std::pair<std::string, std::string>> ProcessEnvironment();
+using Environment = std::vector<std::pair<std::string, std::string>>;
 
-// kUnsupported for "s3://…" and other schemes; "file:///x" is "/x".
-Result<std::string> LocalRoot(const std::string& root);
+// All variables of this process.
+Environment ProcessEnvironment();
+
+// Where a tree is: a directory of this machine, or a prefix of a bucket.
+struct Root {
+  std::string path;                    // Local; as it was given.
+  std::optional<storage::S3Place> s3;  // Set: `path` is empty.
+};
+// "/x", "file:///x", "s3://bucket/prefix" (also s3a:, s3n:). kUnsupported for other schemes.
+Result<Root> ParseRoot(const std::string& root);
+
+// `partition` as a key below `root` (as HiveSession::root() gives it): a key already, or a path or
+// location that leads there. Without "./" before and slashes behind it.
+std::string KeyBelow(const std::string& root, const std::string& partition);
 
 // Reads `config_file`, or <root>/lithify.toml if that exists and no file is named (an empty root:
 // the defaults). kInvalid for everything that is wrong with it.
-Result<config::HiveConfig> LoadConfig(
-    const std::string& root, const std::string& config_file,
-    const std::vector<std::pair<std::string, std::string>>& environment,
-    const std::vector<config::Override>& overrides);
+//
+// How a bucket is reached has to be known before a file in it is read: there, [s3] is kInvalid
+// unless the environment and `overrides` say the same.
+Result<config::HiveConfig> LoadConfig(const std::string& root, const std::string& config_file,
+                                      const Environment& environment,
+                                      const std::vector<config::Override>& overrides);
 
 // One job on an opened tree, with what belongs to it alone.
 class HiveWork {
@@ -55,30 +70,48 @@ class HiveWork {
 // Thread-safe: several HiveWorks may be busy at once.
 class HiveSession {
  public:
-  // kNotFound or kDenied if the root is no directory that can be read.
+  // kNotFound or kDenied if the root is no directory that can be read. `environment` is where
+  // credentials for S3 may come from.
   static Result<std::unique_ptr<HiveSession>> Open(const std::string& root,
-                                                   config::HiveConfig config);
+                                                   config::HiveConfig config,
+                                                   const Environment& environment);
+
+  // Before the first write: whether the store keeps its word on conditional writes, tried out with
+  // an object under _lithify/ (Q2). Asked once; nothing is done for a local tree. kUnsupported if
+  // it does not.
+  Status CheckWrites();
 
   // Borrows this session, `progress` and `cancel`.
   std::unique_ptr<HiveWork> Begin(observe::Progress& progress, const CancelFlag& cancel);
 
-  const std::string& root() const { return root_; }  // Absolute.
+  // Absolute, or "s3://bucket/prefix"; without a slash at its end, but for "/".
+  const std::string& root() const { return root_; }
   const config::HiveConfig& config() const { return config_; }
   int threads() const;  // After "0: all cores".
   int partitions_at_once() const;
   Clock& clock() { return clock_; }
   observe::AuditLog& audit() { return *audit_; }
+  // For people: a file, or objects below "s3://…".
   std::string audit_path() const;
 
  private:
   HiveSession(std::string root, config::HiveConfig config)
       : root_(std::move(root)), config_(std::move(config)) {}
+  static Result<std::unique_ptr<HiveSession>> OpenLocal(const std::string& path,
+                                                        config::HiveConfig config);
+  static Result<std::unique_ptr<HiveSession>> OpenS3(const storage::S3Place& place,
+                                                     config::HiveConfig config,
+                                                     const Environment& environment);
 
   const std::string root_;
   const config::HiveConfig config_;
   SystemClock clock_;
   SystemRandom random_;
-  std::unique_ptr<storage::Store> store_;
+  std::unique_ptr<storage::S3Access> s3_;  // Null for a local tree.
+  std::shared_ptr<storage::S3Store> bucket_;
+  std::shared_ptr<storage::Store> store_;
+  std::mutex probe_mutex_;
+  std::optional<Status> probed_;
   std::unique_ptr<observe::AuditLog> audit_;
   std::shared_ptr<job::SweepMemory> memory_;
 };

@@ -117,17 +117,6 @@ Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
   return {};
 }
 
-std::string UserOfThisProcess() {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::array<char, 4096> buffer;
-  if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 &&
-      found != nullptr) {
-    return found->pw_name;
-  }
-  return "uid-" + std::to_string(geteuid());
-}
-
 // The end of the file: the last record, and what follows it.
 struct Tail {
   ChainHead head;
@@ -289,6 +278,17 @@ class FileAuditLog final : public AuditLog {
 };
 
 }  // namespace
+
+std::string UserOfThisProcess() {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer;
+  if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 &&
+      found != nullptr) {
+    return found->pw_name;
+  }
+  return "uid-" + std::to_string(geteuid());
+}
 
 std::unique_ptr<AuditLog> OpenFileAuditLog(std::string path) {
   return std::make_unique<FileAuditLog>(std::move(path));

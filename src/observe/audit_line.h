@@ -28,6 +28,9 @@ struct AuditLine {
 // What ends a torn fragment. No record can end so.
 inline constexpr std::string_view kTornMark = " #torn";
 
+// Who appends, where the event does not say.
+std::string UserOfThisProcess();
+
 std::string Sha256Hex(std::string_view bytes);
 
 // The line without its newline, continuing `head`; moves `head` on.

@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "storage/store.h"
 
 namespace lithify::observe {
 
@@ -86,6 +87,13 @@ class AuditLog {
 // `path` is a local file, created with its directory at the first append. Appends of all processes
 // are put in order by flock on the file (kUnsupported where the file system has none).
 std::unique_ptr<AuditLog> OpenFileAuditLog(std::string path);
+// Objects below `prefix` (a key and a slash), for trees in an object store: each is named by the
+// sequence number of its first line, "<20 digits>.jsonl". A record is appended to the last one by a
+// write with a condition, until it has kAuditObjectBytes; then the next begins. No line is ever
+// torn. What several processes append is put in order by the store; kTransient if it was somebody
+// else's turn too often. `store` outlives it.
+inline constexpr int64_t kAuditObjectBytes = int64_t{256} * 1024;
+std::unique_ptr<AuditLog> OpenStoreAuditLog(storage::Store& store, std::string prefix);
 // For tests, simulations and roots without a place for it.
 std::unique_ptr<AuditLog> OpenMemoryAuditLog();
 

@@ -1,0 +1,105 @@
+#include "storage/s3_access.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace lithify::storage {
+namespace {
+
+S3Place Parsed(std::string_view location) {
+  const auto place = ParseS3Place(location);
+  EXPECT_TRUE(place) << location;
+  return place && *place ? **place : S3Place{"none", "none"};
+}
+
+TEST(S3Place, AllSchemesAreOne) {
+  const S3Place place{"lake", "a/b c"};
+  for (const char* scheme : {"s3", "s3a", "s3n", "S3"}) {
+    EXPECT_EQ(Parsed(scheme + std::string("://lake/a/b c")), place);
+    EXPECT_EQ(Parsed(scheme + std::string("://lake/a/b c/")), place);
+  }
+  EXPECT_EQ(Parsed("s3://lake"), (S3Place{"lake", ""}));
+  EXPECT_EQ(Parsed("s3://lake/"), (S3Place{"lake", ""}));
+  for (const char* other : {"/lake/a", "file:///lake", "gs://lake/a", "lake", ""}) {
+    const auto parsed = ParseS3Place(other);
+    ASSERT_TRUE(parsed) << other;
+    EXPECT_FALSE(*parsed) << other;
+  }
+}
+
+TEST(S3Place, WhatHasNoCertainMeaningIsRefused) {
+  for (const char* bad :
+       {"s3://", "s3:///a", "s3://ab/x", "s3://user:pass@host/x", "s3://a b/x", "s3://-lake/x",
+        "s3://lake//x", "s3://lake/a//b", "s3://lake/a/../b", "s3://lake/a//"}) {
+    const auto parsed = ParseS3Place(bad);
+    ASSERT_FALSE(parsed) << bad;
+    EXPECT_EQ(parsed.error().code, Code::kInvalid) << bad;
+  }
+}
+
+class S3AccessTest : public testing::Test {
+ protected:
+  Result<std::unique_ptr<S3Access>> Open(S3Settings settings) {
+    return S3Access::Open(
+        std::move(settings),
+        [this](const std::string& name) -> std::optional<std::string> {
+          const auto found = environment_.find(name);
+          if (found == environment_.end()) return std::nullopt;
+          return found->second;
+        },
+        clock_, random_);
+  }
+
+  SystemClock clock_;
+  SeededRandom random_{1};
+  std::map<std::string, std::string> environment_;
+};
+
+TEST_F(S3AccessTest, OnePlaceIsOneStore) {
+  const auto access = Open({});
+  ASSERT_TRUE(access) << access.error().ToString();
+  const auto store = (*access)->Store("lake", "a/");
+  EXPECT_EQ(store->Describe(), "s3://lake/a");
+  EXPECT_EQ((*access)->Store("lake", "a/"), store);
+  EXPECT_NE((*access)->Store("lake", ""), store);
+  EXPECT_NE((*access)->Store("lake2", "a/"), store);
+}
+
+TEST_F(S3AccessTest, WrongSettingsAreTold) {
+  S3Settings half;
+  half.access_key_id = "id";
+  const auto missing = Open(half);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().code, Code::kInvalid);
+  EXPECT_NE(missing.error().message.find("secret_access_key is missing"), std::string::npos);
+  for (const char* endpoint : {"localhost:9000", "ftp://host", "https://host/path",
+                               "https://user@host", "https://host?x=1"}) {
+    S3Settings settings;
+    settings.endpoint = endpoint;
+    const auto opened = Open(settings);
+    ASSERT_FALSE(opened) << endpoint;
+    EXPECT_EQ(opened.error().code, Code::kInvalid) << endpoint;
+  }
+  S3Settings roots;
+  roots.ca_file = "/nonexistent/ca.pem";
+  EXPECT_FALSE(Open(roots));
+  environment_["AWS_CA_BUNDLE"] = "/nonexistent/ca.pem";
+  EXPECT_FALSE(Open({}));
+}
+
+// The configuration goes before the environment, and S3's own variable before the general one.
+TEST_F(S3AccessTest, EndpointsComeFromTheEnvironment) {
+  environment_["AWS_ENDPOINT_URL"] = "no url";
+  EXPECT_FALSE(Open({}));
+  environment_["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:9000/";
+  EXPECT_TRUE(Open({}));
+  environment_["AWS_ENDPOINT_URL_S3"] = "no url either";
+  EXPECT_FALSE(Open({}));
+  S3Settings settings;
+  settings.endpoint = "https://host:9000";
+  EXPECT_TRUE(Open(settings));
+}
+
+}  // namespace
+}  // namespace lithify::storage
