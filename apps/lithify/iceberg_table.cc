@@ -34,7 +34,8 @@ Result<OpenedTable> OpenTable(const TableOptions& options, const std::string& pr
                                                        options.warehouse));
   LITHIFY_TRY_ASSIGN(
       auto session,
-      embed::IcebergSession::Open(config, chosen, {.procedure = procedure, .ident = name.ident}));
+      embed::IcebergSession::Open(config, chosen, {.procedure = procedure, .ident = name.ident},
+                                  embed::ProcessEnvironment()));
   if (config.low_priority) embed::LowerThreadPriority();
   return OpenedTable{.session = std::move(session), .ident = name.ident};
 }

@@ -8,9 +8,9 @@
 namespace lithify::config {
 namespace {
 
-constexpr std::array<std::string_view, 9> kKeys = {
+constexpr std::array<std::string_view, 10> kKeys = {
     "uri",           "warehouse",         "token", "credential", "client_id",
-    "client_secret", "oauth2_server_uri", "scope", "headers"};
+    "client_secret", "oauth2_server_uri", "scope", "headers",    "vended_credentials"};
 
 class Reader {
  public:
@@ -50,6 +50,15 @@ class Reader {
     }
     if (value.key == "headers") {
       TakeHeaders(value);
+      return;
+    }
+    if (value.key == "vended_credentials") {
+      const auto* flag = std::get_if<bool>(&value.raw.value);
+      if (flag == nullptr) {
+        Problem(value.source, value.key, "must be true or false");
+      } else {
+        out_.vended_credentials = *flag;
+      }
       return;
     }
     auto text = ReadText(value.raw);

@@ -31,6 +31,7 @@ struct CatalogConfig {
   std::string oauth2_server_uri;  // Token endpoint. Empty: <uri>/v1/oauth/tokens.
   std::string scope;
   std::vector<std::pair<std::string, std::string>> headers;  // REST: on every request.
+  bool vended_credentials = true;  // REST: ask it to lend credentials for the storage of a table.
 };
 
 struct HiveConfig {

@@ -59,6 +59,7 @@ std::string DumpCatalog(const CatalogConfig& catalog) {
   std::vector<std::string> headers;
   for (const auto& [name, value] : catalog.headers) headers.push_back(name + ": ***");
   if (!headers.empty()) out += "headers = " + TomlList(headers) + "\n";
+  if (!catalog.vended_credentials) out += "vended_credentials = false\n";
   return out;
 }
 

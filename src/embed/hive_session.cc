@@ -19,8 +19,6 @@
 #include "storage/local_store.h"
 #include "storage/throttled_store.h"
 
-extern "C" char** environ;
-
 namespace lithify::embed {
 namespace {
 
@@ -53,15 +51,6 @@ std::string PrefixOf(const storage::S3Place& place) {
   return place.key.empty() ? std::string() : place.key + "/";
 }
 
-storage::S3Access::Environment LookUpIn(const Environment& environment) {
-  return [environment](const std::string& name) -> std::optional<std::string> {
-    for (const auto& [variable, value] : environment) {
-      if (variable == name) return value;
-    }
-    return std::nullopt;
-  };
-}
-
 // The file has to be reached by what is known without it.
 Result<config::HiveConfig> LoadConfigInBucket(const storage::S3Place& place,
                                               const Environment& environment,
@@ -85,17 +74,6 @@ Result<config::HiveConfig> LoadConfigInBucket(const storage::S3Place& place,
 }
 
 }  // namespace
-
-Environment ProcessEnvironment() {
-  Environment out;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    out.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return out;
-}
 
 Result<Root> ParseRoot(const std::string& root) {
   LITHIFY_TRY_ASSIGN(auto s3, storage::ParseS3Place(root));

@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "config/config.h"
+#include "embed/environment.h"
 #include "job/hive_job.h"
 #include "observe/audit_log.h"
 #include "observe/progress.h"
@@ -26,11 +27,6 @@ namespace lithify::embed {
 
 // The file that is read when no other is named.
 inline constexpr std::string_view kConfigName = "lithify.toml";
-
-using Environment = std::vector<std::pair<std::string, std::string>>;
-
-// All variables of this process.
-Environment ProcessEnvironment();
 
 // Where a tree is: a directory of this machine, or a prefix of a bucket.
 struct Root {

@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "catalog/rest_catalog.h"
 #include "catalog/sqlite_catalog.h"
 #include "rewrite/parquet_runner.h"
 
@@ -174,17 +173,38 @@ Status IcebergSession::OpenRest(const config::CatalogConfig& catalog) {
   options.uri = catalog.uri;
   options.warehouse = catalog.warehouse;
   options.headers = catalog.headers;
-  LITHIFY_TRY_ASSIGN(catalog_, catalog::OpenRestCatalog(std::move(options), *http_, tokens_.get(),
-                                                        clock_, random_));
+  LITHIFY_TRY_ASSIGN(catalog_,
+                     catalog::OpenRestCatalog(options, *http_, tokens_.get(), clock_, random_));
+  lending_options_ = std::move(options);
+  lending_options_.vended_credentials = true;
   return {};
+}
+
+// Answers with credentials are not kept, so that the other calls do not ask for any.
+Result<catalog::LoadedTable> IcebergSession::Borrow(const catalog::TableIdent& ident) {
+  if (!lending_) {
+    LITHIFY_TRY_ASSIGN(lending_, catalog::OpenRestCatalog(lending_options_, *http_, tokens_.get(),
+                                                          clock_, random_));
+  }
+  return lending_->LoadTable(ident);
 }
 
 Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveConfig& config,
                                                              const config::CatalogConfig& catalog,
-                                                             const Call& call) {
+                                                             const Call& call,
+                                                             const Environment& environment) {
   std::unique_ptr<IcebergSession> session(new IcebergSession(config));
   session->audit_path_ = config.audit_log_path;
-  session->locations_ = storage::MakeLocalLocations();
+  TableBuckets::Lender lender;
+  if (IsHttp(catalog.uri) && catalog.vended_credentials) {
+    lender = [raw = session.get(), ident = call.ident] { return raw->Borrow(ident); };
+  }
+  session->buckets_ = std::make_unique<TableBuckets>(config.s3, environment, std::move(lender),
+                                                     session->clock_, session->random_);
+  session->locations_ = storage::MakeLakeLocations(
+      [buckets = session->buckets_.get()](const std::string& bucket, const std::string& location) {
+        return buckets->Open(bucket, location);
+      });
   if (Status opened = session->OpenCatalog(catalog); !opened) {
     session->AuditRefusal(call, catalog.uri, opened.error());
     return Fail(std::move(opened.error()));

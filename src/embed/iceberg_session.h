@@ -12,7 +12,10 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
+#include "catalog/rest_catalog.h"
 #include "config/config.h"
+#include "embed/environment.h"
+#include "embed/table_buckets.h"
 #include "job/iceberg_job.h"
 #include "net/http.h"
 #include "net/token.h"
@@ -45,7 +48,8 @@ class IcebergSession {
   // catalog refuses already here is in the audit log, as a refusal of the call (R168).
   static Result<std::unique_ptr<IcebergSession>> Open(const config::HiveConfig& config,
                                                       const config::CatalogConfig& catalog,
-                                                      const Call& call);
+                                                      const Call& call,
+                                                      const Environment& environment);
 
   // Borrows this session and `progress`.
   job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal);
@@ -58,6 +62,8 @@ class IcebergSession {
  private:
   explicit IcebergSession(const config::HiveConfig& config) : config_(config) {}
   Status OpenCatalog(const config::CatalogConfig& catalog);
+  // The table, with what the catalog lends for it.
+  Result<catalog::LoadedTable> Borrow(const catalog::TableIdent& ident);
   Status OpenRest(const config::CatalogConfig& catalog);
   Status OpenSqlite(const config::CatalogConfig& catalog, const std::string& path);
   void AuditRefusal(const Call& call, const std::string& catalog_uri, const Error& error);
@@ -65,10 +71,13 @@ class IcebergSession {
   const config::HiveConfig config_;
   SystemClock clock_;
   SystemRandom random_;
+  std::unique_ptr<TableBuckets> buckets_;
   std::unique_ptr<storage::Locations> locations_;
   std::unique_ptr<net::HttpClient> http_;
   std::unique_ptr<net::TokenSource> tokens_;
   std::unique_ptr<catalog::Catalog> catalog_;
+  catalog::RestOptions lending_options_;  // Of a REST catalog; without a URI: it is not to lend.
+  std::unique_ptr<catalog::Catalog> lending_;  // The same catalog, once it was asked to.
   std::unique_ptr<observe::AuditLog> audit_;
   std::string audit_path_;
 };

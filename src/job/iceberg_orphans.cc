@@ -197,7 +197,8 @@ class Orphans {
   Status CheckNeighbour(const catalog::TableIdent& other, int64_t& denied) {
     LITHIFY_TRY(cancel_.Check());
     auto loaded = services_.catalog.LoadTable(other);
-    if (!loaded && loaded.error().code == Code::kUnsupported) {
+    if (!loaded &&
+        (loaded.error().code == Code::kUnsupported || loaded.error().code == Code::kDenied)) {
       // Metadata in a storage that cannot be read from here is of a table that is not here either.
       const auto metadata = services_.catalog.MetadataLocation(other);
       if (metadata && IsElsewhere(*metadata)) {

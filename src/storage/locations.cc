@@ -9,12 +9,14 @@
 #include <cstdlib>
 #include <iterator>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
 #include "storage/local_store.h"
+#include "storage/s3_access.h"
 
 namespace lithify::storage {
 namespace {
@@ -177,6 +179,33 @@ class LocalLocations final : public Locations {
   std::unordered_map<std::string, std::string> real_;
 };
 
+class LakeLocations final : public Locations {
+ public:
+  explicit LakeLocations(OpenBucket bucket) : bucket_(std::move(bucket)) {}
+
+  Result<Place> Resolve(std::string_view location) override {
+    LITHIFY_TRY_ASSIGN(const auto place, InBucket(location));
+    if (!place) return local_.Resolve(location);
+    LITHIFY_TRY_ASSIGN(auto store, bucket_(place->bucket, place->ToString()));
+    return Place{std::move(store), place->key};
+  }
+
+  Result<std::string> Canonical(std::string_view location) override {
+    LITHIFY_TRY_ASSIGN(const auto place, InBucket(location));
+    return place ? place->ToString() : local_.Canonical(location);
+  }
+
+ private:
+  static Result<std::optional<S3Place>> InBucket(std::string_view location) {
+    LITHIFY_TRY_ASSIGN(auto place, ParseS3Place(location));
+    if (place && place->key.empty()) return Bad(location, "it names nothing below the bucket");
+    return place;
+  }
+
+  LocalLocations local_;
+  const OpenBucket bucket_;
+};
+
 bool IsS3(std::string_view scheme) { return scheme == "s3" || scheme == "s3a" || scheme == "s3n"; }
 
 class StoreLocations final : public Locations {
@@ -258,6 +287,10 @@ std::string PercentDecode(std::string_view text) {
 }
 
 std::unique_ptr<Locations> MakeLocalLocations() { return std::make_unique<LocalLocations>(); }
+
+std::unique_ptr<Locations> MakeLakeLocations(OpenBucket bucket) {
+  return std::make_unique<LakeLocations>(std::move(bucket));
+}
 
 std::unique_ptr<Locations> MakeStoreLocations(std::shared_ptr<Store> store, std::string scheme,
                                               std::string authority) {

@@ -6,6 +6,7 @@
 #ifndef LITHIFY_STORAGE_LOCATIONS_H_
 #define LITHIFY_STORAGE_LOCATIONS_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,6 +51,12 @@ std::string PercentDecode(std::string_view text);
 // one and has one spelling still; a link to a file, and one that comes later, is refused by the
 // store.
 std::unique_ptr<Locations> MakeLocalLocations();
+// Local ones as above, and "s3://bucket/key" (also s3a:, s3n:) in the store that `bucket` gives for
+// a bucket's name and the canonical location: one that holds the whole bucket, and the same one for
+// places that files may be moved between. `bucket` is thread-safe.
+using OpenBucket = std::function<Result<std::shared_ptr<Store>>(const std::string& bucket,
+                                                                const std::string& location)>;
+std::unique_ptr<Locations> MakeLakeLocations(OpenBucket bucket);
 // Everything in one store, under "scheme://authority/": for tests, with MemoryStore.
 std::unique_ptr<Locations> MakeStoreLocations(std::shared_ptr<Store> store, std::string scheme,
                                               std::string authority);

@@ -99,7 +99,8 @@ S3Access::S3Access(S3Settings settings, Clock& clock, Random& random)
 
 Result<std::unique_ptr<S3Access>> S3Access::Open(S3Settings settings,
                                                  const Environment& environment, Clock& clock,
-                                                 Random& random) {
+                                                 Random& random,
+                                                 std::unique_ptr<S3Credentials> lent) {
   settings = Completed(std::move(settings), environment);
   if (!settings.endpoint.empty()) {
     LITHIFY_TRY_ASSIGN(settings.endpoint, EndpointOf(settings.endpoint));
@@ -112,6 +113,10 @@ Result<std::unique_ptr<S3Access>> S3Access::Open(S3Settings settings,
     http.proxy = proxy == "none" ? std::string() : proxy;
   }
   LITHIFY_TRY_ASSIGN(access->http_, net::OpenHttpClient(std::move(http)));
+  if (lent) {
+    access->credentials_ = std::move(lent);
+    return access;
+  }
   S3CredentialOptions credentials;
   credentials.access_key_id = known.access_key_id;
   credentials.secret_access_key = known.secret_access_key;

@@ -43,8 +43,10 @@ class S3Access {
   // `environment` may be asked again later. `clock` and `random` outlive it and all stores.
   // kInvalid: half of a pair of keys, an endpoint that is no URL, a file of roots that cannot be
   // read.
+  // With `lent` credentials those of settings and environment are not looked at.
   static Result<std::unique_ptr<S3Access>> Open(S3Settings settings, const Environment& environment,
-                                                Clock& clock, Random& random);
+                                                Clock& clock, Random& random,
+                                                std::unique_ptr<S3Credentials> lent = nullptr);
 
   // The store below `prefix` (empty, or a key and a slash) of a bucket; the same one for the same
   // place. Nothing is asked of the server yet. Valid as long as this.

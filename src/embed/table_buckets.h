@@ -1,0 +1,75 @@
+// The buckets of one Iceberg table: with credentials that its catalog lends for it, else with those
+// of the configuration and the environment (Q9).
+#ifndef LITHIFY_EMBED_TABLE_BUCKETS_H_
+#define LITHIFY_EMBED_TABLE_BUCKETS_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "catalog/catalog.h"
+#include "embed/environment.h"
+#include "storage/s3_access.h"
+
+namespace lithify::embed {
+
+// What a catalog lends with a table: keys for the locations that begin with `prefix`.
+struct Loan {
+  std::string prefix;  // "s3://bucket/x", "s3", or empty for all.
+  storage::S3Settings settings;
+  std::optional<Time> expires;
+};
+// From the storage credentials, or else from the configuration, of a loaded table: the properties
+// s3.access-key-id, s3.secret-access-key, s3.session-token, s3.session-token-expires-at-ms,
+// s3.endpoint, client.region, s3.region and s3.path-style-access. None: it lends none. kCorrupt:
+// half of a pair.
+Result<std::vector<Loan>> LoansOf(const catalog::LoadedTable& table);
+
+// The loan for a canonical location: the one with the longest prefix of it; null: none.
+const Loan* FindLoan(const std::vector<Loan>& loans, std::string_view location);
+
+// Thread-safe.
+class TableBuckets {
+ public:
+  // The table as a catalog gives it that was asked to lend credentials. Empty: nobody lends.
+  using Lender = std::function<Result<catalog::LoadedTable>()>;
+
+  // `own`: endpoint, region and addressing in it go before those of a loan; its keys are for what
+  // nobody lends keys for. They, and those of the environment, go to no endpoint that a catalog
+  // names. `clock` and `random` outlive this.
+  TableBuckets(storage::S3Settings own, Environment environment, Lender lender, Clock& clock,
+               Random& random);
+  ~TableBuckets();
+
+  // The store of a whole bucket for a canonical location in it. The lender is asked when the first
+  // one is opened, and again before a loan runs out (I34). kDenied: the catalog lends, but not for
+  // this.
+  Result<std::shared_ptr<storage::Store>> Open(const std::string& bucket,
+                                               const std::string& location);
+
+ private:
+  Result<storage::S3Access*> AccessFor(const std::string& location);
+  Result<storage::S3Access*> Own();
+  Result<storage::S3Access*> Lent(const Loan& loan);
+
+  const storage::S3Settings own_;
+  const Environment environment_;
+  const Lender lender_;
+  Clock& clock_;
+  Random& random_;
+  std::mutex mutex_;
+  std::optional<std::vector<Loan>> loans_;
+  std::unique_ptr<storage::S3Access> own_access_;
+  std::map<std::string, std::unique_ptr<storage::S3Access>> lent_access_;  // By prefix.
+};
+
+}  // namespace lithify::embed
+
+#endif  // LITHIFY_EMBED_TABLE_BUCKETS_H_
