@@ -59,6 +59,15 @@ std::string Sha256Hex(std::string_view bytes) {
   return Hex(std::string_view(reinterpret_cast<const char*>(digest), length));
 }
 
+std::optional<std::string> ContentMd5(std::string_view bytes) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int length = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_md5(), nullptr) != 1) {
+    return std::nullopt;
+  }
+  return EncodeBase64(std::string_view(reinterpret_cast<const char*>(digest), length));
+}
+
 std::string QueryString(std::vector<std::pair<std::string, std::string>> query) {
   // Sorted as encoded: that is another order than that of the names themselves.
   for (auto& [name, value] : query) {

@@ -3,6 +3,7 @@
 #ifndef LITHIFY_NET_SIGV4_H_
 #define LITHIFY_NET_SIGV4_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +55,8 @@ std::string QueryString(std::vector<std::pair<std::string, std::string>> query);
 
 // Lower-case hex.
 std::string Sha256Hex(std::string_view bytes);
+// The value of a Content-MD5 header; nullopt where OpenSSL may not do MD5 (FIPS).
+std::optional<std::string> ContentMd5(std::string_view bytes);
 
 }  // namespace lithify::net
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ class ForwardingStore : public Store {
     return store_.Create(key);
   }
   Status Remove(const std::string& key) override { return store_.Remove(key); }
+  std::vector<Status> RemoveMany(std::span<const std::string> keys) override {
+    return store_.RemoveMany(keys);
+  }
   bool small_reads_are_cheap() const override { return store_.small_reads_are_cheap(); }
   std::string Describe() const override { return store_.Describe(); }
 

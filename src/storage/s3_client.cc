@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <system_error>
 
 #include "base/text.h"
-#include "storage/locations.h"
+#include "storage/s3_call.h"
 #include "storage/xml.h"
 
 namespace lithify::storage {
@@ -16,10 +14,14 @@ using net::HttpMethod;
 using net::HttpRequest;
 using net::HttpResponse;
 using Fields = std::vector<std::pair<std::string, std::string>>;
+using s3::CodeIn;
+using s3::DecodeForm;
+using s3::Harmless;
+using s3::kFirstWait;
+using s3::NoAnswer;
+using s3::NumberOf;
 
-constexpr int64_t kAnswerBytesMax = 16 * kMiB;
 constexpr int64_t kSlowestBytesPerSecond = 256 * kKiB;
-constexpr Duration kFirstWait = std::chrono::milliseconds(100);
 constexpr Duration kLongestWait = std::chrono::seconds(20);
 constexpr std::string_view kWriteIdHeader = "x-amz-meta-lithify-write";
 
@@ -34,54 +36,12 @@ std::string EncodePath(std::string_view key) {
   return out;
 }
 
-// The other way, as listings have them: a space may be a plus.
-std::string DecodeForm(std::string_view text) {
-  std::string spaced(text);
-  std::ranges::replace(spaced, '+', ' ');
-  return PercentDecode(spaced);
-}
-
-std::optional<int64_t> NumberOf(std::string_view text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
-}
-
 bool IsWorthATry(int status) {
   constexpr std::array kPassing = {408, 429, 500, 502, 503, 504};
   return std::ranges::find(kPassing, status) != kPassing.end();
 }
 
-// The code that stands in an answer's body.
-std::string CodeIn(const HttpResponse& response) {
-  if (response.body.empty()) return {};
-  const auto parsed = ParseXml(response.body);
-  return parsed && parsed->name == "Error" ? std::string(parsed->Text("Code")) : std::string();
-}
-
-std::unexpected<Error> NoAnswer(const std::string& what, const std::string& where) {
-  return Fail(Code::kCorrupt, "the store's answer " + what, where,
-              "check that the endpoint is an S3 store and no proxy or web page");
-}
-
 }  // namespace
-
-struct S3Client::Call {
-  HttpMethod method = HttpMethod::kGet;
-  std::string key;  // Empty: the bucket itself.
-  Fields query = {};
-  Fields headers = {};
-  std::string body = {};
-  int64_t answer_bytes_max = kAnswerBytesMax;
-  // How long it may take besides what every request may.
-  int64_t bytes = 0;
-};
-
-struct S3Client::Answer {
-  HttpResponse response;
-  bool in_doubt = false;  // An earlier try may have been carried out.
-};
 
 S3Client::S3Client(S3Options options, net::HttpClient& http, S3Credentials& credentials,
                    const Clock& clock, std::function<void(Duration)> sleep, Random& random)
@@ -204,21 +164,19 @@ Result<S3Client::Answer> S3Client::Send(const Call& call) {
       error.code = in_doubt ? Code::kUnknownOutcome : Code::kTransient;
       return Fail(std::move(error).In(where));
     }
-    // Spread over half of the wait, so that many clients do not come back together.
-    const auto half = static_cast<uint64_t>(wait.count() / 2);
-    const Duration spread(static_cast<int64_t>(half + random_.Next() % (half + 1)));
-    sleep_(std::clamp(std::max(spread, at_least), Duration::zero(), kLongestWait));
-    wait = std::min(wait * 2, kLongestWait);
+    BackOff(wait, at_least);
   }
 }
 
-namespace {
-
-// An error of what may be repeated at will: that nothing is known of it, is no matter.
-Error Harmless(Error error) {
-  if (error.code == Code::kUnknownOutcome) error.code = Code::kTransient;
-  return error;
+void S3Client::BackOff(Duration& wait, Duration at_least) {
+  // Spread over half of the wait, so that many clients do not come back together.
+  const auto half = static_cast<uint64_t>(wait.count() / 2);
+  const Duration spread(static_cast<int64_t>(half + random_.Next() % (half + 1)));
+  sleep_(std::clamp(std::max(spread, at_least), Duration::zero(), kLongestWait));
+  wait = std::min(wait * 2, kLongestWait);
 }
+
+namespace {
 
 S3Head HeadOf(const HttpResponse& response) {
   S3Head head;

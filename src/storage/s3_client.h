@@ -14,6 +14,7 @@
 #ifndef LITHIFY_STORAGE_S3_CLIENT_H_
 #define LITHIFY_STORAGE_S3_CLIENT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -110,6 +111,10 @@ class S3Client {
   Result<std::string> Put(const std::string& key, std::string bytes, const S3Condition& condition);
   // Also if it is absent.
   Status Delete(const std::string& key);
+  // Likewise many, with one request per 1,000 of them; one by one where the store knows no such
+  // request, and those that it does not answer for. A status for each, in their order; what failed
+  // for now has been tried again (I21).
+  std::vector<Status> DeleteMany(std::span<const std::string> keys);
 
   // Up to 1,000 objects below `prefix`, those of deeper levels by their prefixes up to `delimiter`
   // (empty: all objects). `token`: of the page before.
@@ -136,6 +141,10 @@ class S3Client {
   Result<net::HttpResponse> SendOnce(const Call& call, bool& refused);
   Status SettleWrite(const std::string& key, const std::string& write_id, Error refused);
   Error ErrorOf(const net::HttpResponse& response, const std::string& where) const;
+  // Waits about `wait`, at least `at_least`, and doubles `wait`.
+  void BackOff(Duration& wait, Duration at_least);
+  struct Batch;
+  void DeletePending(Batch& batch);
 
   const S3Options options_;
   net::HttpClient& http_;
@@ -144,8 +153,9 @@ class S3Client {
   const std::function<void(Duration)> sleep_;
   Random& random_;
   std::string scheme_;
-  std::string host_;         // With the bucket, unless by path.
-  std::string path_prefix_;  // "/bucket", or nothing.
+  std::string host_;                             // With the bucket, unless by path.
+  std::string path_prefix_;                      // "/bucket", or nothing.
+  std::atomic<bool> deletes_one_by_one_{false};  // The store knows no other way.
 };
 
 }  // namespace lithify::storage

@@ -213,6 +213,21 @@ Status S3Store::Remove(const std::string& key) {
   return client_.Delete(prefix_ + key);
 }
 
+std::vector<Status> S3Store::RemoveMany(std::span<const std::string> keys) {
+  std::vector<Status> removed(keys.size());
+  std::vector<std::string> good;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    removed[i] = CheckKey(keys[i]);
+    if (!removed[i]) continue;
+    good.push_back(prefix_ + keys[i]);
+    places.push_back(i);
+  }
+  std::vector<Status> deleted = client_.DeleteMany(good);
+  for (size_t i = 0; i < places.size(); ++i) removed[places[i]] = std::move(deleted[i]);
+  return removed;
+}
+
 std::string S3Store::Describe() const {
   std::string name = client_.Name(prefix_);
   if (name.ends_with('/')) name.pop_back();

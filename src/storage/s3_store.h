@@ -12,7 +12,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -34,6 +36,7 @@ class S3Store final : public Store {
   Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override;
   Status Remove(const std::string& key) override;
+  std::vector<Status> RemoveMany(std::span<const std::string> keys) override;
   std::string Describe() const override;
 
   // Whether the store keeps its word on conditions: tried out with an object under `key`, which is

@@ -29,4 +29,11 @@ Status CheckPrefix(std::string_view prefix) {
   return CheckKey(prefix);
 }
 
+std::vector<Status> Store::RemoveMany(std::span<const std::string> keys) {
+  std::vector<Status> removed;
+  removed.reserve(keys.size());
+  for (const std::string& key : keys) removed.push_back(Remove(key));
+  return removed;
+}
+
 }  // namespace lithify::storage

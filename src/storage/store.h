@@ -91,6 +91,11 @@ class Store {
   virtual Result<std::unique_ptr<Writer>> Create(const std::string& key) = 0;
   // kNotFound if it is absent already.
   virtual Status Remove(const std::string& key) = 0;
+  // Removes each of them, whatever becomes of the others, in any order: whoever needs one makes
+  // several calls. One status per key, in the order of `keys`, as of Remove; but a store that
+  // removes many in one request does not tell what was absent: success says that nothing is there
+  // any more. What may pass has been tried again where requests are; it is kTransient then.
+  virtual std::vector<Status> RemoveMany(std::span<const std::string> keys);
 
   // Whether a read of few bytes costs little more than these bytes: on disks of this machine and in
   // memory. False: it is a round trip, and had better bring much.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,9 @@ class ThrottledStore final : public Store {
   Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override;
   Status Remove(const std::string& key) override { return store_.Remove(key); }
+  std::vector<Status> RemoveMany(std::span<const std::string> keys) override {
+    return store_.RemoveMany(keys);
+  }
   bool small_reads_are_cheap() const override { return store_.small_reads_are_cheap(); }
   std::string Describe() const override { return store_.Describe(); }
 

@@ -88,6 +88,30 @@ TEST_P(StoreContract, PutNewThenRead) {
   EXPECT_EQ(Content("p/q/m.json"), "");
 }
 
+TEST_P(StoreContract, ManyAreRemovedAndEachIsAnsweredFor) {
+  const KeyList odd = {"d/a b&c<d>\"'+%2F=ü", "d/\t \n\r", "d/ x ", "d/\x01", "d/]]>"};
+  KeyList keys = odd;
+  for (int i = 0; i < 20; ++i) keys.push_back("d/e/" + std::to_string(i));
+  for (const auto& key : keys) ASSERT_EQ(CodeOf(store().PutNew(key, "x")), kOk) << key;
+  ASSERT_EQ(CodeOf(store().PutNew("d/e/stays", "x")), kOk);
+  keys.insert(keys.begin() + 3, "d/../e/stays");
+  keys.push_back("d/absent");
+  const std::vector<Status> removed = store().RemoveMany(keys);
+  ASSERT_EQ(removed.size(), keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (i == 3) {
+      EXPECT_EQ(CodeOf(removed[i]), Code::kInvalid);
+    } else if (keys[i] == "d/absent") {
+      EXPECT_TRUE(removed[i] || removed[i].error().code == Code::kNotFound);
+    } else {
+      EXPECT_EQ(CodeOf(removed[i]), kOk) << keys[i];
+    }
+  }
+  EXPECT_EQ(Names("d/"), KeyList{"d/e/"});
+  EXPECT_EQ(Names("d/e/"), KeyList{"d/e/stays"});
+  EXPECT_TRUE(store().RemoveMany({}).empty());
+}
+
 TEST_P(StoreContract, BytesPassUnchanged) {
   std::string all;
   for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
