@@ -39,7 +39,8 @@ try() {
   # Its gRPC ports are these and 10,000.
   "$WEED" -logtostderr server -ip=127.0.0.1 -ip.bind=127.0.0.1 -dir="$dir/data" \
     -master.port="$port" -master.volumeSizeLimitMB=1024 -volume.port=$((port + 1)) -volume.max=16 \
-    -filer -filer.port=$((port + 2)) -s3 -s3.port=$((port + 3)) -s3.config="$dir/identities.json" \
+    -filer -filer.port=$((port + 2)) -s3 -s3.port=$((port + 3)) -s3.port.iceberg=0 \
+    -s3.port.lance=0 -s3.config="$dir/identities.json" \
     >"$dir/server.log" 2>&1 </dev/null &
   pid=$!
   disown "$pid"
