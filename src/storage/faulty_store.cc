@@ -79,8 +79,9 @@ Result<std::unique_ptr<Reader>> FaultyStore::Open(const std::string& key) {
   return std::make_unique<FaultyReader>(*this, key, std::move(reader));
 }
 
-Result<std::vector<ObjectInfo>> FaultyStore::List(const std::string& prefix) {
-  return Around("List", prefix, [&] { return store_.List(prefix); });
+Status FaultyStore::ListPages(const std::string& prefix, ListDepth depth,
+                              const ListVisitor& visit) {
+  return Around("List", prefix, [&] { return store_.ListPages(prefix, depth, visit); });
 }
 
 Status FaultyStore::PutNew(const std::string& key, std::string_view bytes) {

@@ -24,8 +24,8 @@ class ForwardingStore : public Store {
     return store_.Get(key, max_bytes);
   }
   Result<std::unique_ptr<Reader>> Open(const std::string& key) override { return store_.Open(key); }
-  Result<std::vector<ObjectInfo>> List(const std::string& prefix) override {
-    return store_.List(prefix);
+  Status ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) override {
+    return store_.ListPages(prefix, depth, visit);
   }
   Status PutNew(const std::string& key, std::string_view bytes) override {
     return store_.PutNew(key, bytes);

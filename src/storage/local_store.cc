@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "storage/local_files.h"
 #include "storage/object_version.h"
@@ -190,7 +192,7 @@ class LocalStore final : public Store {
     return std::make_unique<LocalReader>(std::move(fd), info.st_size, place.path());
   }
 
-  Result<std::vector<ObjectInfo>> List(const std::string& prefix) override;
+  Status ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) override;
 
   Status PutNew(const std::string& key, std::string_view bytes) override {
     LITHIFY_TRY_ASSIGN(const Place place, Find(key, true));
@@ -249,6 +251,9 @@ class LocalStore final : public Store {
   std::string Describe() const override { return root_; }
 
  private:
+  // Gives what lies immediately below `prefix`.
+  Status ListDirectory(const std::string& prefix, const std::function<Status(ObjectInfo)>& give);
+
   Result<Place> Find(const std::string& key, bool create) {
     LITHIFY_TRY(CheckKey(key));
     const size_t slash = key.rfind('/');
@@ -298,14 +303,33 @@ class LocalStore final : public Store {
   const LocalStoreOptions options_;
 };
 
-Result<std::vector<ObjectInfo>> LocalStore::List(const std::string& prefix) {
+Status LocalStore::ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) {
   LITHIFY_TRY(CheckPrefix(prefix));
+  std::vector<ObjectInfo> page;
+  std::vector<std::string> pending = {prefix};
+  while (!pending.empty()) {
+    const std::string below = std::move(pending.back());
+    pending.pop_back();
+    LITHIFY_TRY(ListDirectory(below, [&](ObjectInfo info) -> Status {
+      if (depth == ListDepth::kAll && info.key.ends_with('/')) {
+        pending.push_back(std::move(info.key));
+        return {};
+      }
+      page.push_back(std::move(info));
+      if (page.size() < kListPage) return {};
+      return visit(std::exchange(page, {}));
+    }));
+  }
+  return page.empty() ? Status() : visit(std::move(page));
+}
+
+Status LocalStore::ListDirectory(const std::string& prefix,
+                                 const std::function<Status(ObjectInfo)>& give) {
   const std::string_view relative =
       std::string_view(prefix).substr(0, prefix.empty() ? 0 : prefix.size() - 1);
   auto directory = OpenDirectory(root_fd_.get(), root_, relative, false, false);
-  std::vector<ObjectInfo> out;
   if (!directory) {
-    if (directory.error().code == Code::kNotFound) return out;
+    if (directory.error().code == Code::kNotFound) return {};
     return Fail(std::move(directory.error()));
   }
   const std::string path = directory->path;
@@ -317,12 +341,12 @@ Result<std::vector<ObjectInfo>> LocalStore::List(const std::string& prefix) {
     const dirent* entry = readdir(stream.get());
     if (entry == nullptr) {
       if (errno != 0) return Fail(ErrnoError(errno, "list", path));
-      break;
+      return {};
     }
     const std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
     if (entry->d_type == DT_DIR) {
-      out.push_back({prefix + name + "/", 0, {}});
+      LITHIFY_TRY(give({prefix + name + "/", 0, {}}));
       continue;
     }
     struct stat info{};
@@ -331,15 +355,13 @@ Result<std::vector<ObjectInfo>> LocalStore::List(const std::string& prefix) {
       return Fail(ErrnoError(errno, "stat", path + "/" + name));
     }
     if (S_ISDIR(info.st_mode)) {
-      out.push_back({prefix + name + "/", 0, {}});
+      LITHIFY_TRY(give({prefix + name + "/", 0, {}}));
     } else if (S_ISREG(info.st_mode)) {
-      out.push_back(InfoOf(prefix + name, info));
+      LITHIFY_TRY(give(InfoOf(prefix + name, info)));
     } else {
-      out.push_back({.key = prefix + name, .size = 0, .modified = {}, .regular = false});
+      LITHIFY_TRY(give({.key = prefix + name, .size = 0, .modified = {}, .regular = false}));
     }
   }
-  std::ranges::sort(out, {}, &ObjectInfo::key);
-  return out;
 }
 
 }  // namespace

@@ -148,23 +148,35 @@ Result<std::unique_ptr<Reader>> MemoryStore::Open(const std::string& key) {
   return std::make_unique<MemoryReader>(Whole(*object));
 }
 
-Result<std::vector<ObjectInfo>> MemoryStore::List(const std::string& prefix) {
+Status MemoryStore::ListPages(const std::string& prefix, ListDepth depth,
+                              const ListVisitor& visit) {
   LITHIFY_TRY(CheckPrefix(prefix));
-  std::lock_guard lock(mutex_);
-  std::vector<ObjectInfo> out;
-  for (auto at = objects_.lower_bound(prefix);
-       at != objects_.end() && at->first.starts_with(prefix);) {
-    const size_t slash = at->first.find('/', prefix.size());
-    if (slash == std::string::npos) {
-      out.push_back({at->first, at->second.size, at->second.modified});
-      ++at;
-      continue;
+  // Each page begins at this key: the store may change between them.
+  for (std::string next = prefix;;) {
+    std::vector<ObjectInfo> page;
+    {
+      std::lock_guard lock(mutex_);
+      auto at = objects_.lower_bound(next);
+      next.clear();
+      while (at != objects_.end() && at->first.starts_with(prefix)) {
+        if (page.size() == kListPage) {
+          next = at->first;
+          break;
+        }
+        const size_t slash = at->first.find('/', prefix.size());
+        if (slash == std::string::npos || depth == ListDepth::kAll) {
+          page.push_back({at->first, at->second.size, at->second.modified});
+          ++at;
+        } else {
+          // Past all keys below this prefix: '0' follows '/'.
+          page.push_back({at->first.substr(0, slash + 1), 0, {}});
+          at = objects_.lower_bound(at->first.substr(0, slash) + '0');
+        }
+      }
     }
-    // Past all keys below this prefix: '0' follows '/'.
-    out.push_back({at->first.substr(0, slash + 1), 0, {}});
-    at = objects_.lower_bound(at->first.substr(0, slash) + '0');
+    if (!page.empty()) LITHIFY_TRY(visit(std::move(page)));
+    if (next.empty()) return {};
   }
-  return out;
 }
 
 Status MemoryStore::PutNew(const std::string& key, std::string_view bytes) {

@@ -162,25 +162,39 @@ Result<std::unique_ptr<Reader>> S3Store::Open(const std::string& key) {
   return std::make_unique<S3Reader>(client_, prefix_ + key, head.size, std::move(head.etag));
 }
 
-Result<std::vector<ObjectInfo>> S3Store::List(const std::string& prefix) {
+Status S3Store::ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) {
   LITHIFY_TRY(CheckPrefix(prefix));
-  std::vector<ObjectInfo> listed;
+  const std::string below = prefix_ + prefix;
+  const std::string delimiter = depth == ListDepth::kAll ? "" : "/";
+  const auto outside = [&](const std::string& key) {
+    return Fail(Code::kCorrupt, "the store lists what lies elsewhere", client_.Name(key));
+  };
   std::string token;
-  do {
-    LITHIFY_TRY_ASSIGN(S3ListPage page, client_.List(prefix_ + prefix, "/", token));
+  while (true) {
+    LITHIFY_TRY_ASSIGN(S3ListPage page, client_.List(below, delimiter, token));
+    std::vector<ObjectInfo> listed;
+    listed.reserve(page.objects.size() + page.prefixes.size());
     for (ObjectInfo& object : page.objects) {
+      if (!object.key.starts_with(below)) return outside(object.key);
       // Some tools make an object for a directory itself.
       if (object.key.ends_with('/')) continue;
       object.key.erase(0, prefix_.size());
+      if (!CheckKey(object.key)) {
+        object = {.key = std::move(object.key), .size = 0, .modified = {}, .regular = false};
+      }
       listed.push_back(std::move(object));
     }
     for (const std::string& name : page.prefixes) {
+      if (!name.starts_with(below)) return outside(name);
       listed.push_back({.key = name.substr(prefix_.size()), .size = 0, .modified = {}});
     }
+    if (!listed.empty()) LITHIFY_TRY(visit(std::move(listed)));
+    if (page.next.empty()) return {};
+    if (page.next == token) {
+      return Fail(Code::kCorrupt, "the store lists the same page again", client_.Name(below));
+    }
     token = std::move(page.next);
-  } while (!token.empty());
-  std::ranges::sort(listed, {}, &ObjectInfo::key);
-  return listed;
+  }
 }
 
 Status S3Store::PutNew(const std::string& key, std::string_view bytes) {

@@ -1,5 +1,8 @@
 #include "storage/store.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace lithify::storage {
 
 Status CheckKey(std::string_view key) {
@@ -27,6 +30,16 @@ Status CheckPrefix(std::string_view prefix) {
   }
   prefix.remove_suffix(1);
   return CheckKey(prefix);
+}
+
+Result<std::vector<ObjectInfo>> Store::List(const std::string& prefix) {
+  std::vector<ObjectInfo> listed;
+  LITHIFY_TRY(ListPages(prefix, ListDepth::kChildren, [&](std::vector<ObjectInfo> page) -> Status {
+    std::ranges::move(page, std::back_inserter(listed));
+    return {};
+  }));
+  std::ranges::sort(listed, {}, &ObjectInfo::key);
+  return listed;
 }
 
 std::vector<Status> Store::RemoveMany(std::span<const std::string> keys) {

@@ -68,6 +68,10 @@ class Writer {
   virtual void Discard() noexcept = 0;
 };
 
+enum class ListDepth { kChildren, kAll };
+inline constexpr size_t kListPage = 1000;
+using ListVisitor = std::function<Status(std::vector<ObjectInfo> page)>;
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -76,11 +80,21 @@ class Store {
   // The whole object; for small metadata. kLimit if larger than `max_bytes`.
   virtual Result<Blob> Get(const std::string& key, int64_t max_bytes) = 0;
   virtual Result<std::unique_ptr<Reader>> Open(const std::string& key) = 0;
-  // Immediate children of `prefix` (ends in '/' or is empty), sorted by key: objects, and common
-  // prefixes (with a trailing slash, size 0). An absent prefix is an empty list. Links and special
-  // files are listed, as not `regular`, because other readers of the tree may follow them; Stat,
-  // Get, Open and Remove refuse them (kDenied).
-  virtual Result<std::vector<ObjectInfo>> List(const std::string& prefix) = 0;
+  // What lies below `prefix` (ends in '/' or is empty), in pages of 1 to kListPage entries, in no
+  // order; what is there all the while is listed once. An absent prefix has no pages. An error that
+  // `visit` returns ends the listing and is returned; it may use the store meanwhile.
+  //
+  // kChildren: immediate children, that is objects, and common prefixes (with a trailing slash,
+  // size 0). kAll: the objects of all levels and no prefixes, where the store can with a request
+  // per page, not per prefix.
+  //
+  // Links and special files are listed, as not `regular`, because other readers of the tree may
+  // follow them; Stat, Get, Open and Remove refuse them (kDenied). So are objects under names that
+  // are no well-formed keys (kInvalid).
+  virtual Status ListPages(const std::string& prefix, ListDepth depth,
+                           const ListVisitor& visit) = 0;
+  // The immediate children, sorted by key. Of many, it takes memory for all.
+  Result<std::vector<ObjectInfo>> List(const std::string& prefix);
 
   // Creates `key` with `bytes`, or kConflict if it exists.
   virtual Status PutNew(const std::string& key, std::string_view bytes) = 0;

@@ -54,8 +54,8 @@ class ThrottledStore final : public Store {
   Result<ObjectInfo> Stat(const std::string& key) override { return store_.Stat(key); }
   Result<Blob> Get(const std::string& key, int64_t max_bytes) override;
   Result<std::unique_ptr<Reader>> Open(const std::string& key) override;
-  Result<std::vector<ObjectInfo>> List(const std::string& prefix) override {
-    return store_.List(prefix);
+  Status ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) override {
+    return store_.ListPages(prefix, depth, visit);
   }
   Status PutNew(const std::string& key, std::string_view bytes) override;
   Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;

@@ -185,6 +185,60 @@ TEST_P(StoreContract, ListsImmediateChildrenInKeyOrder) {
   EXPECT_EQ(listed[1], (ObjectInfo{.key = "a/y/", .size = 0, .modified = {}}));
 }
 
+TEST_P(StoreContract, PagesHoldAThousandAtMostAndEverythingOnce) {
+  KeyList all;
+  for (int i = 0; i < 1003; ++i) {
+    all.push_back("p/k" + std::to_string(10'000 + i));
+    if (i % 100 == 0) all.push_back("p/" + std::to_string(i) + "/x/y");
+  }
+  for (const auto& key : all) ASSERT_EQ(CodeOf(store().PutNew(key, "12")), kOk);
+  ASSERT_EQ(CodeOf(store().PutNew("q", "12")), kOk);
+  ASSERT_EQ(CodeOf(store().PutNew("p0", "12")), kOk);
+  std::ranges::sort(all);
+  KeyList listed;
+  std::vector<size_t> pages;
+  const auto visit = [&](std::vector<ObjectInfo> page) -> Status {
+    pages.push_back(page.size());
+    for (auto& info : page) {
+      EXPECT_EQ(info.size, info.key.ends_with('/') ? 0 : 2);
+      EXPECT_TRUE(info.regular);
+      listed.push_back(std::move(info.key));
+    }
+    // The store is free for others meanwhile.
+    return store().Stat("q") ? Status() : Fail(Code::kInternal, "q");
+  };
+  ASSERT_EQ(CodeOf(store().ListPages("p/", ListDepth::kAll, visit)), kOk);
+  std::ranges::sort(listed);
+  EXPECT_EQ(listed, all);
+  EXPECT_EQ(pages, (std::vector<size_t>{1000, 14}));
+  listed.clear();
+  pages.clear();
+  ASSERT_EQ(CodeOf(store().ListPages("p/", ListDepth::kChildren, visit)), kOk);
+  for (auto& key : all) key = key.ends_with("/y") ? key.substr(0, key.size() - 3) : key;
+  std::ranges::sort(all);
+  std::ranges::sort(listed);
+  EXPECT_EQ(listed, all);
+  EXPECT_EQ(pages, (std::vector<size_t>{1000, 14}));
+  EXPECT_EQ(Names("p/"), all);
+}
+
+TEST_P(StoreContract, AVisitorEndsAListing) {
+  for (const std::string key : {"a/b", "a/c", "a/d/e"}) {
+    ASSERT_EQ(CodeOf(store().PutNew(key, "12")), kOk);
+  }
+  int pages = 0;
+  const auto visit = [&](std::vector<ObjectInfo>) -> Status {
+    ++pages;
+    return Fail(Code::kCancelled, "enough");
+  };
+  EXPECT_EQ(CodeOf(store().ListPages("a/", ListDepth::kAll, visit)), Code::kCancelled);
+  EXPECT_EQ(CodeOf(store().ListPages("", ListDepth::kChildren, visit)), Code::kCancelled);
+  EXPECT_EQ(pages, 2);
+  EXPECT_EQ(CodeOf(store().ListPages("no/such/", ListDepth::kAll, visit)), kOk);
+  EXPECT_EQ(CodeOf(store().ListPages("a", ListDepth::kAll, visit)), Code::kInvalid);
+  EXPECT_EQ(pages, 2);
+}
+
 TEST_P(StoreContract, WriterPublishesOnceAndWhole) {
   auto writer = store().Create("p/x.parquet").value();
   EXPECT_EQ(CodeOf(writer->Append(Bytes("abc"))), kOk);
