@@ -248,6 +248,23 @@ std::string S3Store::Describe() const {
   return name;
 }
 
+// Whether an upload is completed over the object under `key`, with a condition that forbids it.
+Result<bool> S3Store::CompletesOver(const std::string& key) {
+  const std::string write_id = client_.NewWriteId();
+  LITHIFY_TRY_ASSIGN(const std::string upload, client_.CreateUpload(prefix_ + key, write_id));
+  Status completed;
+  const auto etag = client_.UploadPart(prefix_ + key, upload, 1, "upload");
+  if (etag) {
+    completed = client_.CompleteUpload(prefix_ + key, upload, {*etag}, write_id,
+                                       {.absent = true, .etag = {}});
+    if (completed) return true;
+  }
+  (void)client_.AbortUpload(prefix_ + key, upload);
+  if (!etag) return Fail(etag.error());
+  if (completed.error().code != Code::kConflict) return Fail(completed.error());
+  return false;
+}
+
 Status S3Store::Probe(const std::string& key) {
   const auto wrong = [&](const std::string& what) {
     return Fail(Code::kUnsupported, "the store does not honour conditional writes: " + what,
@@ -266,6 +283,7 @@ Status S3Store::Probe(const std::string& key) {
     fresh = PutIf(key, "fourth", blob->version);
   }
   const auto last = Get(key, kKiB);
+  const auto completes = CompletesOver(key);
   LITHIFY_TRY(client_.Delete(prefix_ + key));
   Status absent = PutIf(key, "fifth", blob ? blob->version : "x");
   (void)client_.Delete(prefix_ + key);
@@ -278,6 +296,8 @@ Status S3Store::Probe(const std::string& key) {
   if (!fresh) return wrong("If-Match of the current version was refused");
   if (last->bytes != "fourth") return wrong("a replaced object reads as it was before");
   if (absent) return wrong("If-Match made an object where none was");
+  if (!completes) return Fail(completes.error());
+  if (*completes) return wrong("a completed upload replaced an object");
   return {};
 }
 

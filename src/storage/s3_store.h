@@ -49,6 +49,8 @@ class S3Store final : public Store {
                                     const std::function<bool(const std::string& key)>& is_ours);
 
  private:
+  Result<bool> CompletesOver(const std::string& key);
+
   S3Client& client_;
   const std::string prefix_;
 };
