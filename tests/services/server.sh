@@ -30,3 +30,28 @@ stop() {
   done
   kill -9 "$pid" 2>/dev/null || true
 }
+
+# An answer, whatever it is, without credentials.
+answers() {
+  curl -s -o /dev/null --max-time 5 --noproxy '*' "$1"
+}
+
+# wait_for_answer DIR PID URL: until the server that was just started answers; its process id is
+# then in DIR/pid. Fails if it ends first.
+wait_for_answer() {
+  local dir=$1 pid=$2 url=$3
+  disown "$pid"
+  for _ in $(seq 300); do
+    sleep 0.1
+    kill -0 "$pid" 2>/dev/null || return 1
+    if answers "$url"; then
+      # Not somebody else's answer, on whose port this one could not listen.
+      sleep 0.1
+      kill -0 "$pid" 2>/dev/null || return 1
+      echo "$pid" >"$dir/pid"
+      return
+    fi
+  done
+  kill "$pid"
+  die "the server was not ready within half a minute: $(tail -5 "$dir/server.log")"
+}
