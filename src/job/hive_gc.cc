@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/guard.h"
+#include "base/text.h"
 #include "commit/hive_commit.h"
 #include "table/hive_claim.h"
 #include "table/hive_manifest.h"
@@ -203,6 +205,30 @@ bool CollectPartition(const HiveServices& services, const HiveSettings& settings
                       const LoadedPartition& loaded, const std::string& job_id, bool dry_run,
                       const CancelFlag& cancel, GcReport& report) {
   return Collector(services, settings, loaded, job_id, report).Run(dry_run, cancel);
+}
+
+void CollectUploads(const HiveServices& services, const HiveSettings& settings,
+                    const std::vector<PartitionId>& partitions, bool dry_run, GcReport& report) {
+  std::set<std::string_view> prefixes;
+  for (const PartitionId& id : partitions) prefixes.insert(id.key_prefix);
+  // Named as we name outputs, in a partition that was asked for.
+  const auto is_ours = [&](const std::string& key) {
+    const size_t name = key.rfind('/') + 1;
+    return prefixes.contains(std::string_view(key).substr(0, name)) && key.ends_with(".parquet") &&
+           UuidV7Time(std::string_view(key).substr(name));
+  };
+  const Time before = services.clock.Now() - settings.options.gc_grace;
+  auto aborted = services.store.AbortStaleUploads("", before, is_ours, dry_run);
+  if (!aborted) {
+    report.errors.push_back(std::move(aborted.error()).In("uploads that were never completed"));
+    return;
+  }
+  for (const storage::ObjectInfo& upload : *aborted) {
+    report.removed.push_back({upload.key, 0,
+                              "an upload that was begun at " + FormatTime(upload.modified) +
+                                  " and never completed, past the grace of " +
+                                  FormatDuration(settings.options.gc_grace)});
+  }
 }
 
 void DiscardOutputs(const HiveServices& services, const PartitionId& id,

@@ -19,6 +19,11 @@ bool CollectPartition(const HiveServices& services, const HiveSettings& settings
                       const LoadedPartition& loaded, const std::string& job_id, bool dry_run,
                       const CancelFlag& cancel, GcReport& report);
 
+// Uploads into `partitions` that some compactor began and never completed, past the grace (T28).
+// Adds to `report`, likewise.
+void CollectUploads(const HiveServices& services, const HiveSettings& settings,
+                    const std::vector<PartitionId>& partitions, bool dry_run, GcReport& report);
+
 // Removes outputs of an attempt that is known not to have committed. What cannot be removed is
 // said in `notes` and left to the garbage collection.
 void DiscardOutputs(const HiveServices& services, const PartitionId& id,

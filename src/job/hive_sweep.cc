@@ -125,6 +125,7 @@ Result<SweepReport> HiveJob::Sweep(
     }
   });
   report.cancelled = cancel.requested();
+  if (!report.cancelled && !dry_run) CollectUploads(services_, settings_, ids, false, report.gc);
   report.took = services_.clock.Monotonic() - begin;
   return report;
 }
@@ -149,6 +150,7 @@ Result<GcReport> HiveJob::Collect(const table::PartitionFilter& filter, bool dry
     CollectPartition(services_, settings_, *loaded, MakeUuidV7(services_.clock, services_.random),
                      dry_run, cancel, report);
   }
+  CollectUploads(services_, settings_, found.partitions, dry_run, report);
   return report;
 }
 

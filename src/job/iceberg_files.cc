@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/parallel.h"
 #include "commit/iceberg_commit.h"
 #include "job/iceberg_guard.h"
 #include "job/iceberg_load.h"
@@ -33,25 +34,100 @@ Time LastTouched(const storage::ObjectInfo& object) {
   return object.modified > kUnknown ? std::max(object.modified, object.changed) : kUnknown;
 }
 
-// Counts the file in `report`, also if it is gone already.
-Status RemoveOne(storage::Locations& locations, const std::string& location, const DoomedFile& file,
-                 RemovedFiles& report) {
-  LITHIFY_TRY_ASSIGN(const auto place, locations.Resolve(location));
-  if (file.listed) {
-    // A writer may have put another file in its place since it was listed (R184).
-    LITHIFY_TRY_ASSIGN(const auto now, place.store->Stat(place.key));
-    if (now.size != file.listed->size || LastTouched(now) != file.listed->modified) {
-      report.notes.push_back("kept, it changed since it was listed: " + location);
-      return {};
+using Files = std::vector<const Doomed::value_type*>;
+
+// What could not be removed for now, and why.
+struct Later {
+  const Doomed::value_type* file;
+  Error error;
+};
+
+// How many files are removed together. Where a request is a round trip, one for many; files that
+// are compared with how they were listed are few at a time, so that little time lies in between.
+size_t BatchOf(const storage::Store& store, const DoomedFile& first) {
+  if (store.small_reads_are_cheap()) return 1;
+  return first.listed ? 100 : kRemovalsPerLook;
+}
+
+// Whether it is another file than the one that was listed: a writer may have put it there since
+// (R184).
+Result<bool> HasChanged(storage::Store& store, const std::string& key, const DoomedFile& file) {
+  if (!file.listed) return false;
+  LITHIFY_TRY_ASSIGN(const auto now, store.Stat(key));
+  return now.size != file.listed->size || LastTouched(now) != file.listed->modified;
+}
+
+class Removal {
+ public:
+  Removal(storage::Locations& locations, RemovedFiles& report)
+      : locations_(locations), report_(report) {}
+
+  // Removes some of `files` from `at` on, all of one rank and in one store, and moves `at` behind
+  // them. Those that are gone already count as removed. Those that fail for now are added to
+  // `again`.
+  void Some(const Files& files, size_t& at, size_t most, std::vector<Later>& again) {
+    keys_.clear();
+    batch_.clear();
+    const auto first = locations_.Resolve(files[at]->first);
+    if (!first) {
+      report_.failed.push_back(Error(first.error()).In(files[at]->first));
+      ++at;
+      return;
+    }
+    const int rank = RemovalRank(files[at]->second.kind);
+    most = std::min(most, BatchOf(*first->store, files[at]->second));
+    for (const size_t end = std::min(files.size(), at + most); at < end; ++at) {
+      const auto place = locations_.Resolve(files[at]->first);
+      if (!place || place->store != first->store) break;
+      if (RemovalRank(files[at]->second.kind) != rank) break;
+      if (files[at]->second.kept) continue;
+      keys_.push_back(place->key);
+      batch_.push_back(files[at]);
+    }
+    LeaveOutChanged(*first->store, again);
+    const std::vector<Status> removed = first->store->RemoveMany(keys_);
+    for (size_t i = 0; i < batch_.size(); ++i) Count(*batch_[i], removed[i], again);
+  }
+
+ private:
+  void LeaveOutChanged(storage::Store& store, std::vector<Later>& again) {
+    std::vector<Result<bool>> changed(batch_.size(), false);
+    ForEach(batch_.size(), kLooksAtOnce,
+            [&](size_t i) { changed[i] = HasChanged(store, keys_[i], batch_[i]->second); });
+    size_t left = 0;
+    for (size_t i = 0; i < batch_.size(); ++i) {
+      if (changed[i] && !*changed[i]) {
+        if (left != i) keys_[left] = std::move(keys_[i]);
+        batch_[left++] = batch_[i];
+      } else if (changed[i]) {
+        report_.notes.push_back("kept, it changed since it was listed: " + batch_[i]->first);
+      } else if (changed[i].error().code != Code::kNotFound) {
+        Count(*batch_[i], Fail(changed[i].error()), again);
+      }
+    }
+    keys_.resize(left);
+    batch_.resize(left);
+  }
+
+  void Count(const Doomed::value_type& file, const Status& removed, std::vector<Later>& again) {
+    if (removed || removed.error().code == Code::kNotFound) {
+      report_.files.push_back(file.first);
+      ++report_.files_removed;
+      ++report_.by_kind[std::string(FileKindName(file.second.kind))];
+    } else if (removed.error().code == Code::kTransient) {
+      again.push_back({&file, removed.error()});
+    } else {
+      report_.failed.push_back(Error(removed.error()).In(file.first));
     }
   }
-  Status removed = place.store->Remove(place.key);
-  if (!removed && removed.error().code != Code::kNotFound) return removed;
-  report.files.push_back(location);
-  ++report.files_removed;
-  ++report.by_kind[std::string(FileKindName(file.kind))];
-  return {};
-}
+
+  static constexpr int kLooksAtOnce = 8;
+
+  storage::Locations& locations_;
+  RemovedFiles& report_;
+  std::vector<std::string> keys_;
+  Files batch_;
+};
 
 }  // namespace
 
@@ -212,42 +288,38 @@ Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTab
   };
   LITHIFY_TRY(look());
   std::erase_if(doomed, [](const auto& file) { return file.second.kept; });
-  std::vector<const Doomed::value_type*> order;
+  Files order;
   order.reserve(doomed.size());
   for (const auto& file : doomed) order.push_back(&file);
   std::ranges::sort(order, {}, [](const auto* file) {
     return std::pair(RemovalRank(file->second.kind), std::string_view(file->first));
   });
   services.progress.AddTotal(0, static_cast<int64_t>(order.size()));
-  std::vector<const Doomed::value_type*> again;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i % kRemovalsPerLook == 0 && i > 0) LITHIFY_TRY(look());
-    LITHIFY_TRY(cancel.Check());
-    const auto& [location, file] = *order[i];
-    if (file.kept) continue;
-    Status removed = RemoveOne(services.locations, location, file, report);
-    services.progress.AddItem();
-    if (removed || removed.error().code == Code::kNotFound) continue;
-    if (removed.error().code == Code::kTransient) {
-      again.push_back(order[i]);
-    } else {
-      report.failed.push_back(std::move(removed.error()).In(location));
+  Removal removal(services.locations, report);
+  std::vector<Later> again;
+  for (size_t at = 0, looked = 0; at < order.size();) {
+    if (at - looked >= kRemovalsPerLook) {
+      LITHIFY_TRY(look());
+      looked = at;
     }
+    LITHIFY_TRY(cancel.Check());
+    const size_t before = at;
+    removal.Some(order, at, looked + kRemovalsPerLook - at, again);
+    for (size_t i = before; i < at; ++i) services.progress.AddItem();
   }
   // What may pass is tried again when all others are gone (I21).
   for (int tries = 1; !again.empty(); ++tries) {
     services.clock.Sleep(kRetryWait * tries);
     LITHIFY_TRY(look());
-    for (const Doomed::value_type* file : std::exchange(again, {})) {
+    Files tried;
+    for (const Later& later : std::exchange(again, {})) tried.push_back(later.file);
+    for (size_t at = 0; at < tried.size();) {
       LITHIFY_TRY(cancel.Check());
-      if (file->second.kept) continue;
-      Status removed = RemoveOne(services.locations, file->first, file->second, report);
-      if (removed || removed.error().code == Code::kNotFound) continue;
-      if (removed.error().code == Code::kTransient && tries < kRetries) {
-        again.push_back(file);
-      } else {
-        report.failed.push_back(std::move(removed.error()).In(file->first));
-      }
+      removal.Some(tried, at, kRemovalsPerLook, again);
+    }
+    if (tries < kRetries) continue;
+    for (Later& later : std::exchange(again, {})) {
+      report.failed.push_back(std::move(later.error).In(later.file->first));
     }
   }
   return {};
@@ -259,25 +331,20 @@ Status ListBelow(storage::Locations& locations, const std::string& location,
   LITHIFY_TRY_ASSIGN(const std::string base, locations.Canonical(location));
   LITHIFY_TRY_ASSIGN(const auto place, locations.Resolve(location));
   const std::string root = place.key + "/";
-  std::vector<std::string> pending = {root};
-  while (!pending.empty()) {
-    LITHIFY_TRY(cancel.Check());
-    const std::string prefix = std::move(pending.back());
-    pending.pop_back();
-    LITHIFY_TRY_ASSIGN(auto objects, place.store->List(prefix));
-    for (storage::ObjectInfo& object : objects) {
-      if (object.key.ends_with('/')) {
-        pending.push_back(std::move(object.key));
-      } else if (!object.regular) {
-        ++listing.irregular;
-      } else {
-        listing.files.push_back({.location = base + "/" + object.key.substr(root.size()),
-                                 .size = object.size,
-                                 .modified = LastTouched(object)});
-      }
-    }
-  }
-  return {};
+  return place.store->ListPages(
+      root, storage::ListDepth::kAll, [&](std::vector<storage::ObjectInfo> page) -> Status {
+        LITHIFY_TRY(cancel.Check());
+        for (const storage::ObjectInfo& object : page) {
+          if (!object.regular) {
+            ++listing.irregular;
+          } else {
+            listing.files.push_back({.location = base + "/" + object.key.substr(root.size()),
+                                     .size = object.size,
+                                     .modified = LastTouched(object)});
+          }
+        }
+        return {};
+      });
 }
 
 }  // namespace lithify::job

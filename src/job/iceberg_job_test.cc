@@ -19,6 +19,7 @@
 #include "commit/iceberg_fixture.h"
 #include "job/iceberg_files.h"
 #include "storage/faulty_store.h"
+#include "storage/forwarding_store.h"
 
 namespace lithify::job {
 namespace {
@@ -127,6 +128,22 @@ class ToldCatalog final : public catalog::Catalog {
   catalog::Catalog& real_;
 };
 
+// A store each of whose requests is a round trip.
+class FarStore final : public storage::ForwardingStore {
+ public:
+  FarStore(std::shared_ptr<storage::Store> store, std::vector<size_t>& batches)
+      : ForwardingStore(*store), kept_(std::move(store)), batches_(batches) {}
+  bool small_reads_are_cheap() const override { return false; }
+  std::vector<Status> RemoveMany(std::span<const std::string> keys) override {
+    batches_.push_back(keys.size());
+    return kept_->RemoveMany(keys);
+  }
+
+ private:
+  const std::shared_ptr<storage::Store> kept_;
+  std::vector<size_t>& batches_;
+};
+
 class IcebergProcedures : public commit::IcebergTable {
  protected:
   IcebergServices Services() {
@@ -200,9 +217,51 @@ class IcebergProcedures : public commit::IcebergTable {
         *store_,
         [hook = std::move(hook)](std::string_view op, const std::string& key, bool before)
             -> Status { return op == "Remove" && before ? hook(key) : Status(); });
+    if (far_) {
+      faulty_ = storage::MakeStoreLocations(std::make_shared<FarStore>(std::move(over), batches_),
+                                            "s3", "b");
+      return;
+    }
     faulty_ = storage::MakeStoreLocations(std::move(over), "s3", "b");
   }
 
+  // Of the files a1 to a4 the first fails once, the next always, the third for good.
+  std::map<std::string, int> I21Run() {
+    Fill(40);
+    EXPECT_EQ(Rewrite(Request()).value().status, RewriteStatus::kCommitted);
+    Append({Data("late", 10, 1)});
+    for (const std::string name : {"a1", "a2", "a3", "a4"}) {
+      EXPECT_TRUE(store_->PutNew("t/data/" + name, "x"));
+    }
+    plan::ExpireOptions options;
+    options.older_than = clock_.Now() + std::chrono::hours(1);
+    const auto all = Job().ExpireSnapshots(ident_, options, true, cancel_).value();
+    std::map<std::string, int> tried;
+    FailRemovals([&tried](const std::string& key) -> Status {
+      const int tries = ++tried[key];
+      if (key == "t/data/a1" && tries == 1) return Fail(Code::kTransient, "slow down");
+      if (key == "t/data/a2") return Fail(Code::kTransient, "slow down");
+      if (key == "t/data/a3") return Fail(Code::kDenied, "not that one");
+      return {};
+    });
+    const auto removed = Job().ExpireSnapshots(ident_, options, false, cancel_).value();
+    EXPECT_EQ(removed.files_removed, all.files_removed - 2);
+    EXPECT_EQ(std::ssize(removed.files), removed.files_removed);
+    EXPECT_EQ(removed.by_kind.at("data"), 78);
+    EXPECT_EQ(removed.failed.size(), 2u);
+    if (removed.failed.size() == 2u) {
+      EXPECT_THAT(removed.failed[0].ToString(), HasSubstr("s3://b/t/data/a3: not that one"));
+      EXPECT_THAT(removed.failed[1].ToString(), HasSubstr("s3://b/t/data/a2: slow down"));
+    }
+    EXPECT_FALSE(store_->Stat("t/data/a1"));
+    EXPECT_TRUE(store_->Stat("t/data/a2"));
+    EXPECT_TRUE(store_->Stat("t/data/a3"));
+    EXPECT_FALSE(store_->Stat("t/data/a4"));
+    return tried;
+  }
+
+  std::vector<size_t> batches_;  // Of removals, where the store is far.
+  bool far_ = false;
   std::unique_ptr<storage::Locations> faulty_;  // Null: nothing fails.
   CountingRunner::State runner_;
   ToldCatalog told_{catalog_};
@@ -387,37 +446,51 @@ TEST(PassesFor, ASharePerPassAndNeverWithoutEnd) {
 
 // What was removed is counted as it was, what was not is named, and what may pass is tried again.
 TEST_F(IcebergProcedures, I21RemovalsThatFailAreNamedAndTriedAgain) {
-  Fill(40);
-  ASSERT_EQ(Rewrite(Request()).value().status, RewriteStatus::kCommitted);
-  Append({Data("late", 10, 1)});
-  for (const std::string name : {"a1", "a2", "a3", "a4"}) {
-    ASSERT_TRUE(store_->PutNew("t/data/" + name, "x"));
-  }
-  plan::ExpireOptions options;
-  options.older_than = clock_.Now() + std::chrono::hours(1);
-  const auto all = Job().ExpireSnapshots(ident_, options, true, cancel_).value();
-  std::map<std::string, int> tried;
-  FailRemovals([&tried](const std::string& key) -> Status {
-    const int tries = ++tried[key];
-    if (key == "t/data/a1" && tries == 1) return Fail(Code::kTransient, "slow down");
-    if (key == "t/data/a2") return Fail(Code::kTransient, "slow down");
-    if (key == "t/data/a3") return Fail(Code::kDenied, "not that one");
-    return {};
-  });
-  const auto removed = Job().ExpireSnapshots(ident_, options, false, cancel_).value();
-  EXPECT_EQ(removed.files_removed, all.files_removed - 2);
-  EXPECT_EQ(std::ssize(removed.files), removed.files_removed);
-  EXPECT_EQ(removed.by_kind.at("data"), 78);
-  ASSERT_EQ(removed.failed.size(), 2u);
-  EXPECT_THAT(removed.failed[0].ToString(), HasSubstr("s3://b/t/data/a3: not that one"));
-  EXPECT_THAT(removed.failed[1].ToString(), HasSubstr("s3://b/t/data/a2: slow down"));
+  auto tried = I21Run();
   EXPECT_EQ(tried["t/data/a1"], 2);
   EXPECT_EQ(tried["t/data/a2"], 4);
   EXPECT_EQ(tried["t/data/a3"], 1);
-  EXPECT_FALSE(store_->Stat("t/data/a1"));
-  EXPECT_TRUE(store_->Stat("t/data/a2"));
-  EXPECT_TRUE(store_->Stat("t/data/a3"));
-  EXPECT_FALSE(store_->Stat("t/data/a4"));
+}
+
+// Where each request is a round trip, many go with one; what names others goes after them.
+TEST_F(IcebergProcedures, I21RemovalsOfAFarStoreGoTogether) {
+  far_ = true;
+  auto tried = I21Run();
+  EXPECT_EQ(tried["t/data/a1"], 2);
+  EXPECT_EQ(tried["t/data/a2"], 4);
+  EXPECT_EQ(tried["t/data/a3"], 1);
+  ASSERT_EQ(batches_.size(), 6u);
+  EXPECT_EQ(batches_[0], 80u);
+  EXPECT_EQ(batches_[3], 2u);  // Again.
+  EXPECT_EQ(batches_[5], 1u);
+}
+
+// R184: the names are long enough not to survive a careless move.
+TEST_F(IcebergProcedures, R184OrphansOfAFarStoreAreLookedAtAgain) {
+  far_ = true;
+  Fill(300);
+  const std::string base = "t/data/an-orphan-with-a-name-of-more-than-some-letters-";
+  for (int i = 0; i < 250; ++i) ASSERT_TRUE(store_->PutNew(base + std::to_string(i), "x"));
+  clock_.Sleep(std::chrono::hours(100));
+  const std::string replaced = base + "7";
+  bool once = false;
+  FailRemovals([&](const std::string&) -> Status {
+    // A writer comes with another file under a name that was listed, before its batch's turn.
+    if (!std::exchange(once, true)) {
+      EXPECT_TRUE(store_->Remove(replaced));
+      EXPECT_TRUE(store_->PutNew(replaced, "another"));
+    }
+    return {};
+  });
+  plan::OrphanOptions options;
+  options.force = true;
+  const auto removed = Job().RemoveOrphanFiles(ident_, options, false, cancel_);
+  ASSERT_TRUE(removed) << removed.error().ToString();
+  EXPECT_EQ(removed->files_removed, 249);
+  EXPECT_THAT(removed->notes, testing::Contains(HasSubstr("it changed since it was listed")));
+  EXPECT_EQ(store_->Get(replaced, 100)->bytes, "another");
+  EXPECT_FALSE(store_->Stat(base + "249"));
+  EXPECT_EQ(batches_, (std::vector<size_t>{100, 100, 49}));
 }
 
 // --- the audit log -----------------------------------------------------------------------------

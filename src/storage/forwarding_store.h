@@ -41,6 +41,11 @@ class ForwardingStore : public Store {
   std::vector<Status> RemoveMany(std::span<const std::string> keys) override {
     return store_.RemoveMany(keys);
   }
+  Result<std::vector<ObjectInfo>> AbortStaleUploads(
+      const std::string& prefix, Time before,
+      const std::function<bool(const std::string& key)>& is_ours, bool dry_run) override {
+    return store_.AbortStaleUploads(prefix, before, is_ours, dry_run);
+  }
   bool small_reads_are_cheap() const override { return store_.small_reads_are_cheap(); }
   std::string Describe() const override { return store_.Describe(); }
 

@@ -301,19 +301,20 @@ Status S3Store::Probe(const std::string& key) {
   return {};
 }
 
-Result<int64_t> S3Store::AbortStaleUploads(
+Result<std::vector<ObjectInfo>> S3Store::AbortStaleUploads(
     const std::string& prefix, Time before,
-    const std::function<bool(const std::string& key)>& is_ours) {
+    const std::function<bool(const std::string& key)>& is_ours, bool dry_run) {
   LITHIFY_TRY(CheckPrefix(prefix));
-  int64_t aborted = 0;
+  std::vector<ObjectInfo> aborted;
   S3UploadPage page;
   do {
     LITHIFY_TRY_ASSIGN(page, client_.ListUploads(prefix_ + prefix, page));
     for (const S3Upload& upload : page.uploads) {
       if (upload.initiated >= before || !upload.key.starts_with(prefix_)) continue;
-      if (!is_ours(upload.key.substr(prefix_.size()))) continue;
-      LITHIFY_TRY(client_.AbortUpload(upload.key, upload.upload_id));
-      ++aborted;
+      std::string key = upload.key.substr(prefix_.size());
+      if (!is_ours(key)) continue;
+      if (!dry_run) LITHIFY_TRY(client_.AbortUpload(upload.key, upload.upload_id));
+      aborted.push_back({.key = std::move(key), .size = 0, .modified = upload.initiated});
     }
   } while (page.more);
   return aborted;

@@ -37,16 +37,15 @@ class S3Store final : public Store {
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override;
   Status Remove(const std::string& key) override;
   std::vector<Status> RemoveMany(std::span<const std::string> keys) override;
+  // Those that began before and were never completed.
+  Result<std::vector<ObjectInfo>> AbortStaleUploads(
+      const std::string& prefix, Time before,
+      const std::function<bool(const std::string& key)>& is_ours, bool dry_run) override;
   std::string Describe() const override;
 
   // Whether the store keeps its word on conditions: tried out with an object under `key`, which is
   // removed again. kUnsupported, with what it got wrong, if it does not (Q2).
   Status Probe(const std::string& key);
-
-  // Aborts uploads below `prefix` that began before `before` and were never completed; returns how
-  // many. Only those of keys that `is_ours` says are ours.
-  Result<int64_t> AbortStaleUploads(const std::string& prefix, Time before,
-                                    const std::function<bool(const std::string& key)>& is_ours);
 
  private:
   Result<bool> CompletesOver(const std::string& key);

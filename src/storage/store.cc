@@ -42,6 +42,11 @@ Result<std::vector<ObjectInfo>> Store::List(const std::string& prefix) {
   return listed;
 }
 
+Result<std::vector<ObjectInfo>> Store::AbortStaleUploads(
+    const std::string&, Time, const std::function<bool(const std::string& key)>&, bool) {
+  return std::vector<ObjectInfo>{};
+}
+
 std::vector<Status> Store::RemoveMany(std::span<const std::string> keys) {
   std::vector<Status> removed;
   removed.reserve(keys.size());

@@ -111,6 +111,14 @@ class Store {
   // any more. What may pass has been tried again where requests are; it is kTransient then.
   virtual std::vector<Status> RemoveMany(std::span<const std::string> keys);
 
+  // Streams below `prefix` whose bytes a store keeps apart from its objects, and that were begun
+  // before `before` and neither published nor discarded: their writer has died (T28). Ends those
+  // whose key `is_ours` takes, unless it is a dry run, and returns them with the time that they
+  // were begun; their size is 0. None where such bytes lie in objects of their own.
+  virtual Result<std::vector<ObjectInfo>> AbortStaleUploads(
+      const std::string& prefix, Time before,
+      const std::function<bool(const std::string& key)>& is_ours, bool dry_run);
+
   // Whether a read of few bytes costs little more than these bytes: on disks of this machine and in
   // memory. False: it is a round trip, and had better bring much.
   virtual bool small_reads_are_cheap() const { return false; }

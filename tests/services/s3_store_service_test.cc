@@ -85,10 +85,18 @@ TEST_F(S3StoreTest, T28_StaleUploadsOfOursAreAborted) {
   }
   const auto ours = [](const std::string& key) { return key.ends_with(".parquet"); };
   const Time now = world_.clock.Now();
-  EXPECT_EQ(store().AbortStaleUploads("p/", now - std::chrono::hours(1), ours).value(), 0);
-  EXPECT_EQ(store().AbortStaleUploads("q/", now + std::chrono::hours(1), ours).value(), 0);
-  EXPECT_EQ(store().AbortStaleUploads("p/", now + std::chrono::hours(1), ours).value(), 1);
-  EXPECT_EQ(store().AbortStaleUploads("p/", now + std::chrono::hours(1), ours).value(), 0);
+  const auto aborted = [&](const std::string& below, Time before, bool dry_run) {
+    std::vector<std::string> keys;
+    const auto infos = store().AbortStaleUploads(below, before, ours, dry_run).value();
+    for (const ObjectInfo& info : infos) keys.push_back(info.key);
+    return keys;
+  };
+  using Keys = std::vector<std::string>;
+  EXPECT_EQ(aborted("p/", now - std::chrono::hours(1), false), Keys());
+  EXPECT_EQ(aborted("q/", now + std::chrono::hours(1), false), Keys());
+  EXPECT_EQ(aborted("p/", now + std::chrono::hours(1), true), Keys{"p/ours.parquet"});
+  EXPECT_EQ(aborted("", now + std::chrono::hours(1), false), Keys{"p/ours.parquet"});
+  EXPECT_EQ(aborted("p/", now + std::chrono::hours(1), false), Keys());
   const auto left = world_.client->ListUploads(prefix, {}).value();
   ASSERT_EQ(left.uploads.size(), 1u);
   EXPECT_EQ(left.uploads[0].key, prefix + "p/theirs.bin");
