@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cstring>
 #include <mutex>
 
 namespace lithify::net {
@@ -70,11 +72,19 @@ class HeaderList {
 // What the callbacks fill.
 struct Exchange {
   HttpResponse response;
+  std::span<std::byte> into;
+  int sends = 0;  // How often the request was about to go out over a connection.
   size_t header_bytes = 0;
   int64_t max_body = 0;
+  bool partial = false;  // The answer is a 206.
   bool too_large = false;
   bool headers_too_large = false;
 };
+
+int OnSend(void* user, char*, char*, int, int) {
+  ++static_cast<Exchange*>(user)->sends;
+  return CURL_PREREQFUNC_OK;
+}
 
 size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
@@ -86,6 +96,8 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   }
   if (line.starts_with("HTTP/")) {  // A new answer: what came before was an interim one.
     exchange.response.headers.clear();
+    const size_t space = std::min(line.find(' '), line.size());
+    exchange.partial = line.substr(space).starts_with(" 206");
     return line.size();
   }
   const size_t colon = line.find(':');
@@ -96,17 +108,36 @@ size_t OnHeader(char* data, size_t size, size_t count, void* user) {
   return line.size();
 }
 
+// Room for the whole body at once, where the answer tells how much it is.
+void Reserve(Exchange& exchange) {
+  const auto length = exchange.response.Header("content-length");
+  int64_t bytes = 0;
+  if (!length) return;
+  std::from_chars(length->data(), length->data() + length->size(), bytes);
+  if (bytes > 0 && bytes <= exchange.max_body) {
+    exchange.response.body.reserve(static_cast<size_t>(bytes));
+  }
+}
+
 size_t OnBody(char* data, size_t size, size_t count, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
+  HttpResponse& response = exchange.response;
   const size_t bytes = size * count;
-  const auto room = static_cast<size_t>(exchange.max_body) -
-                    std::min(exchange.response.body.size(), static_cast<size_t>(exchange.max_body));
-  if (bytes > room) {
-    exchange.too_large = true;
-    return 0;
+  if (exchange.partial && !exchange.into.empty()) {
+    const auto at = static_cast<size_t>(response.placed);
+    exchange.too_large = bytes > exchange.into.size() - at;
+    if (exchange.too_large) return 0;
+    std::memcpy(exchange.into.data() + at, data, bytes);
+    response.placed += static_cast<int64_t>(bytes);
+    return bytes;
   }
+  const auto room = static_cast<size_t>(exchange.max_body) -
+                    std::min(response.body.size(), static_cast<size_t>(exchange.max_body));
+  exchange.too_large = bytes > room;
+  if (exchange.too_large) return 0;
   try {
-    exchange.response.body.append(data, bytes);
+    if (response.body.empty()) Reserve(exchange);
+    response.body.append(data, bytes);
   } catch (const std::bad_alloc&) {
     exchange.too_large = true;
     return 0;
@@ -201,15 +232,16 @@ bool SetMethod(CURL* handle, const HttpRequest& request) {
     case HttpMethod::kGet: ok = curl_easy_setopt(handle, CURLOPT_HTTPGET, 1L) == CURLE_OK; break;
     case HttpMethod::kHead: ok = curl_easy_setopt(handle, CURLOPT_NOBODY, 1L) == CURLE_OK; break;
     default:
-      ok = curl_easy_setopt(handle, CURLOPT_POST, 1L) == CURLE_OK &&
-           curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST,
-                            std::string(MethodName(request.method)).c_str()) == CURLE_OK &&
-           curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE,
-                            static_cast<curl_off_t>(request.body.size())) == CURLE_OK &&
-           curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.data()) == CURLE_OK &&
-           // curl repeats a request by itself when a kept connection turns out to be dead. The
-           // first one may have been carried out: a new connection is never retried.
-           curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
+      ok =
+          curl_easy_setopt(handle, CURLOPT_POST, 1L) == CURLE_OK &&
+          curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST,
+                           std::string(MethodName(request.method)).c_str()) == CURLE_OK &&
+          curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE,
+                           static_cast<curl_off_t>(request.body.size())) == CURLE_OK &&
+          curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request.body.data()) == CURLE_OK &&
+          // curl repeats a request by itself when a kept connection turns out to be dead. The
+          // first one may have been carried out: a new connection is never retried.
+          curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, request.may_repeat ? 0L : 1L) == CURLE_OK;
   }
   return ok;
 }
@@ -234,7 +266,10 @@ bool CurlHttpClient::SetUp(CURL* handle, const HttpRequest& request,
   set(CURLOPT_SSL_VERIFYPEER, 1L);
   set(CURLOPT_SSL_VERIFYHOST, 2L);
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  if (!options_.ca_file.empty()) set(CURLOPT_CAINFO, options_.ca_file.c_str());
+  if (!options_.ca_file.empty()) {
+    set(CURLOPT_CAINFO, options_.ca_file.c_str());
+    set(CURLOPT_PROXY_CAINFO, options_.ca_file.c_str());
+  }
   if (options_.proxy) set(CURLOPT_PROXY, options_.proxy->c_str());
   return ok && SetMethod(handle, request);
 }
@@ -259,10 +294,13 @@ Result<HttpResponse> CurlHttpClient::Perform(CURL* handle, const HttpRequest& re
   HeaderList headers;
   Exchange exchange;
   exchange.max_body = limits.max_response_bytes;
+  exchange.into = request.into;
   char detail[CURL_ERROR_SIZE] = "";
   const bool ok = SetUp(handle, request, limits) && AddHeaders(request, &headers) &&
                   curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get()) == CURLE_OK &&
                   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, detail) == CURLE_OK &&
+                  curl_easy_setopt(handle, CURLOPT_PREREQFUNCTION, OnSend) == CURLE_OK &&
+                  curl_easy_setopt(handle, CURLOPT_PREREQDATA, &exchange) == CURLE_OK &&
                   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, OnHeader) == CURLE_OK &&
                   curl_easy_setopt(handle, CURLOPT_HEADERDATA, &exchange) == CURLE_OK &&
                   curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, OnBody) == CURLE_OK &&
@@ -276,10 +314,12 @@ Result<HttpResponse> CurlHttpClient::Perform(CURL* handle, const HttpRequest& re
     long status = 0;
     curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
     exchange.response.status = static_cast<int>(status);
+    exchange.response.repeated = exchange.sends > 1;
     return std::move(exchange.response);
   }
   std::string why = detail[0] != 0 ? detail : curl_easy_strerror(code);
-  if (sent == 0) {
+  // Bytes may have gone to a proxy, to ask it for a tunnel, without the request itself.
+  if (exchange.sends == 0 || (exchange.sends == 1 && sent == 0)) {
     if (IsCertificateProblem(code)) {
       return Fail(Code::kDenied, "the server's certificate is not trusted: " + why, where,
                   "check the host name, or name the CA file that signed it");
@@ -288,7 +328,10 @@ Result<HttpResponse> CurlHttpClient::Perform(CURL* handle, const HttpRequest& re
     return Fail(Code::kTransient, "not sent: " + why, where);
   }
   if (exchange.too_large) {
-    why = "the answer is larger than " + std::to_string(limits.max_response_bytes) + " bytes";
+    const auto most = exchange.partial && !request.into.empty()
+                          ? static_cast<int64_t>(request.into.size())
+                          : limits.max_response_bytes;
+    why = "the answer is larger than " + std::to_string(most) + " bytes";
     if (request.method == HttpMethod::kGet || request.method == HttpMethod::kHead) {
       return Fail(Code::kLimit, std::move(why), where);
     }

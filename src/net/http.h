@@ -18,9 +18,11 @@
 #ifndef LITHIFY_NET_HTTP_H_
 #define LITHIFY_NET_HTTP_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +45,12 @@ struct HttpRequest {
   std::string body;      // Not for kGet and kHead.
   // The answer's body is wanted as it is stored, also where it is compressed.
   bool stored_form = false;
+  // Sent twice it does no more harm than sent once, or the sender looks at HttpResponse::repeated:
+  // it may go over a kept connection, as GET and HEAD do.
+  bool may_repeat = false;
+  // The body of a 206 (part of what is stored) goes here instead of into the response; one that is
+  // longer is too large. Alive until Send returns; undefined after an error.
+  std::span<std::byte> into;
 };
 
 // All of them > 0; there are no defaults on purpose.
@@ -58,6 +66,10 @@ struct HttpResponse {
   int status = 0;
   std::vector<std::pair<std::string, std::string>> headers;  // In order; names in lower case.
   std::string body;
+  int64_t placed = 0;  // Bytes of the body that are in HttpRequest::into.
+  // A kept connection turned out to be dead, and the request went out again over another one: it
+  // may have been carried out twice.
+  bool repeated = false;
 
   // The first header of that name (any case).
   std::optional<std::string> Header(std::string_view name) const;
@@ -67,9 +79,10 @@ struct HttpResponse {
 class HttpClient {
  public:
   virtual ~HttpClient() = default;
-  // Any status is a result, 4xx and 5xx too. GET and HEAD may be sent a second time when a kept
-  // connection turns out to be dead; every other method goes out once at most, on a connection of
-  // its own, since a silent second try would take the first one's effect for somebody else's.
+  // Any status is a result, 4xx and 5xx too. GET, HEAD and what `may_repeat` may be sent a second
+  // time when a kept connection turns out to be dead; all else goes out once at most, on a
+  // connection of its own, since a silent second try would take the first one's effect for somebody
+  // else's.
   virtual Result<HttpResponse> Send(const HttpRequest& request, const HttpLimits& limits) = 0;
 };
 

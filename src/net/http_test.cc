@@ -251,6 +251,79 @@ TEST(Http, PostIsNeverSentTwice) {
   EXPECT_EQ(changes, 3);
 }
 
+// What may be repeated goes over kept connections, and its sender gets to know that it was.
+TEST(Http, WhatMayBeRepeatedGoesOverKeptConnections) {
+  int count = 0;
+  ScriptedServer server([&](const ScriptedRequest& r) {
+    return ++count == 3 ? ScriptedAnswer{"", Then::kClose} : Answer(200, r.method + r.body);
+  });
+  auto client = Client();
+  const auto send = [&](HttpMethod method, std::string body) {
+    HttpRequest request = Request(method, server.Url("/"), std::move(body));
+    request.may_repeat = true;
+    return client->Send(request, Limits());
+  };
+  const auto first = send(HttpMethod::kPut, "a");
+  const auto second = send(HttpMethod::kPost, "b");
+  EXPECT_EQ(server.connections(), 1);
+  const auto third = send(HttpMethod::kPut, "c");
+  const auto fourth = send(HttpMethod::kDelete, "");
+  ASSERT_TRUE(first && second && third && fourth);
+  EXPECT_EQ(first->body + second->body + third->body + fourth->body, "PUTaPOSTbPUTcDELETE");
+  EXPECT_FALSE(first->repeated);
+  EXPECT_FALSE(second->repeated);
+  EXPECT_TRUE(third->repeated);
+  EXPECT_FALSE(fourth->repeated);
+  EXPECT_EQ(server.connections(), 2);
+  EXPECT_EQ(server.Requests().size(), 5u);
+}
+
+// The first one went out, whatever became of the second.
+TEST(Http, ARepetitionThatFailsIsAnUnknownOutcome) {
+  for (const Then then : {Then::kReset, Then::kClose}) {
+    ScriptedServer* at = nullptr;
+    ScriptedServer server([&](const ScriptedRequest& r) {
+      if (r.method == "GET") return Answer(200, "ok");
+      at->OnAccept(then);
+      return ScriptedAnswer{"", Then::kClose};
+    });
+    at = &server;
+    auto client = Client();
+    ASSERT_TRUE(client->Send(Request(HttpMethod::kGet, server.Url("/")), Limits()));
+    HttpRequest request = Request(HttpMethod::kPut, server.Url("/"), "b");
+    request.may_repeat = true;
+    EXPECT_EQ(CodeOf(client->Send(request, Limits())), Code::kUnknownOutcome);
+  }
+}
+
+TEST(Http, PartsGoWhereTheyAreWanted) {
+  ScriptedServer server([](const ScriptedRequest& r) {
+    if (r.target == "/206") return Answer(206, "abcdef");
+    return Answer(r.target == "/200" ? 200 : 404, "all of it");
+  });
+  auto client = Client();
+  std::string place(8, '.');
+  const auto get = [&](const std::string& target, size_t room) {
+    HttpRequest request = Request(HttpMethod::kGet, server.Url(target));
+    request.into = std::as_writable_bytes(std::span(place)).first(room);
+    return client->Send(request, Limits());
+  };
+  const auto whole = get("/206", 6);
+  ASSERT_TRUE(whole) << whole.error().ToString();
+  EXPECT_EQ(whole->placed, 6);
+  EXPECT_EQ(whole->body, "");
+  EXPECT_EQ(place, "abcdef..");
+  EXPECT_EQ(get("/206", 8)->placed, 6);
+  EXPECT_EQ(CodeOf(get("/206", 5)), Code::kLimit);
+  EXPECT_EQ(place.substr(6), "..");
+  for (const char* target : {"/200", "/404"}) {
+    const auto other = get(target, 8);
+    ASSERT_TRUE(other);
+    EXPECT_EQ(other->placed, 0);
+    EXPECT_EQ(other->body, "all of it");
+  }
+}
+
 TEST(Http, GetOnADeadKeptConnectionIsTriedAgain) {
   int count = 0;
   ScriptedServer server([&](const ScriptedRequest&) {

@@ -95,29 +95,12 @@ Error S3Client::ErrorOf(const HttpResponse& response, const std::string& where) 
   return {Code::kInvalid, said, where, ""};
 }
 
-Result<HttpResponse> S3Client::SendOnce(const Call& call, bool& refused) {
+Result<HttpResponse> S3Client::SendOnce(HttpRequest& request, const net::SigV4Request& to_sign,
+                                        const net::HttpLimits& limits, bool& refused) {
   LITHIFY_TRY_ASSIGN(const net::AwsCredentials credentials, credentials_.Get());
-  net::SigV4Request to_sign;
-  to_sign.method = call.method;
-  to_sign.host = host_;
-  to_sign.path = path_prefix_ + (call.key.empty() ? "/" : EncodePath(call.key));
-  to_sign.query = call.query;
-  to_sign.headers = call.headers;
-  to_sign.payload_sha256 = net::Sha256Hex(call.body);
   net::SigV4Signed made = net::SignV4(to_sign, credentials, {options_.region}, clock_.Now());
-  HttpRequest request;
-  request.method = call.method;
-  request.url = scheme_ + host_ + to_sign.path;
-  if (!call.query.empty()) request.url += "?" + net::QueryString(call.query);
   request.headers = std::move(made.headers);
   request.authorization = std::move(made.authorization);
-  request.body = call.body;
-  request.stored_form = true;
-  const auto bytes = static_cast<int64_t>(call.body.size()) + call.bytes;
-  const net::HttpLimits limits(
-      options_.connect_timeout,
-      options_.request_timeout + std::chrono::seconds(bytes / kSlowestBytesPerSecond),
-      call.answer_bytes_max);
   LITHIFY_TRY_ASSIGN(HttpResponse response, http_.Send(request, limits));
   if (response.status == 400 || response.status == 401 || response.status == 403) {
     const std::string code = CodeIn(response);
@@ -130,17 +113,39 @@ Result<HttpResponse> S3Client::SendOnce(const Call& call, bool& refused) {
 }
 
 // The first answer that another try would not change.
-Result<S3Client::Answer> S3Client::Send(const Call& call) {
+Result<S3Client::Answer> S3Client::Send(Call call) {
   const std::string where = Name(call.key);
+  net::SigV4Request to_sign;
+  to_sign.method = call.method;
+  to_sign.host = host_;
+  to_sign.path = path_prefix_ + (call.key.empty() ? "/" : EncodePath(call.key));
+  to_sign.query = std::move(call.query);
+  to_sign.headers = std::move(call.headers);
+  to_sign.payload_sha256 = net::Sha256Hex(call.body);
+  HttpRequest request;
+  request.method = call.method;
+  request.url = scheme_ + host_ + to_sign.path;
+  if (!to_sign.query.empty()) request.url += "?" + net::QueryString(to_sign.query);
+  request.body = std::move(call.body);
+  request.stored_form = true;
+  // A write with a condition carries its number, and is in doubt then; all else may be repeated.
+  request.may_repeat = true;
+  request.into = call.into;
+  const auto bytes = static_cast<int64_t>(request.body.size()) + call.bytes;
+  const net::HttpLimits limits(
+      options_.connect_timeout,
+      options_.request_timeout + std::chrono::seconds(bytes / kSlowestBytesPerSecond),
+      call.answer_bytes_max);
   bool in_doubt = false;  // Some try may have been carried out.
   bool renewed = false;
   Duration wait = kFirstWait;
   for (int attempt = 1;; ++attempt) {
     bool refused = false;
     Duration at_least = Duration::zero();
-    auto answer = SendOnce(call, refused);
+    auto answer = SendOnce(request, to_sign, limits, refused);
     Error error;
     if (answer) {
+      in_doubt = in_doubt || answer->repeated;
       if (refused && !renewed) {
         renewed = true;
         continue;
@@ -199,7 +204,7 @@ void AddCondition(const S3Condition& condition, Fields& headers) {
 // ------------------------------------------------------------------------------------- objects
 
 Result<S3Head> S3Client::Head(const std::string& key) {
-  auto answer = Send({.method = HttpMethod::kHead, .key = key});
+  auto answer = Send(Call{.method = HttpMethod::kHead, .key = key});
   if (!answer) return Fail(Harmless(std::move(answer.error())));
   if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(key)));
   S3Head head = HeadOf(answer->response);
@@ -207,51 +212,90 @@ Result<S3Head> S3Client::Head(const std::string& key) {
   return head;
 }
 
-Result<S3Client::Body> S3Client::Get(const std::string& key, int64_t offset, int64_t length,
-                                     const std::string& etag) {
-  if (length <= 0) return Body{};
+Result<S3Client::Answer> S3Client::GetRange(const std::string& key, int64_t offset, int64_t length,
+                                            const std::string& etag, std::span<std::byte> into) {
   Call call{.method = HttpMethod::kGet, .key = key};
   call.headers.emplace_back(
       "range", "bytes=" + std::to_string(offset) + "-" + std::to_string(offset + length - 1));
   if (!etag.empty()) call.headers.emplace_back("if-match", etag);
   call.answer_bytes_max = length + kMiB;
   call.bytes = length;
-  auto answer = Send(call);
+  call.into = into;
+  auto answer = Send(std::move(call));
   if (!answer) return Fail(Harmless(std::move(answer.error())));
+  const int status = answer->response.status;
+  if (status == 200 || status == 206 || status == 416) return answer;
+  return Fail(ErrorOf(answer->response, Name(key)));
+}
+
+namespace {
+
+// What a 206 says that it brings, held against what was asked for and what came.
+Result<S3Head> HeadOfRange(const HttpResponse& response, int64_t offset, int64_t length,
+                           int64_t came, const std::string& where) {
+  // "bytes 0-9/100".
+  const std::string range = response.Header("content-range").value_or("");
+  const size_t slash = std::min(range.find('/'), range.size() - 1);
+  const auto size = NumberOf(range.empty() ? "" : std::string_view(range).substr(slash + 1));
+  const std::string from = "bytes " + std::to_string(offset) + "-";
+  if (!size || !range.starts_with(from) || came != std::min(length, *size - offset)) {
+    return NoAnswer("is another part than was asked for", where);
+  }
+  S3Head head = HeadOf(response);
+  head.size = *size;
+  return head;
+}
+
+// The whole object, from a store that knows no ranges, or of an object that is no larger.
+std::string_view PartOf(std::string_view whole, int64_t offset, int64_t length) {
+  if (std::cmp_greater_equal(offset, whole.size())) return {};
+  return whole.substr(static_cast<size_t>(offset), static_cast<size_t>(length));
+}
+
+}  // namespace
+
+Result<S3Client::Body> S3Client::Get(const std::string& key, int64_t offset, int64_t length,
+                                     const std::string& etag) {
+  if (length <= 0) return Body{};
+  LITHIFY_TRY_ASSIGN(Answer answer, GetRange(key, offset, length, etag, {}));
+  HttpResponse& response = answer.response;
   // Behind the end.
-  if (answer->response.status == 416) return Body{};
-  if (answer->response.status != 200 && answer->response.status != 206)
-    return Fail(ErrorOf(answer->response, Name(key)));
+  if (response.status == 416) return Body{};
   Body body;
-  body.head = HeadOf(answer->response);
-  body.bytes = std::move(answer->response.body);
-  if (answer->response.status == 200) {
-    // The whole object, from a store that knows no ranges, or of an object that is no larger.
-    body.head.size = std::ssize(body.bytes);
-    body.bytes = offset < body.head.size
-                     ? body.bytes.substr(static_cast<size_t>(offset), static_cast<size_t>(length))
-                     : std::string();
+  if (response.status == 200) {
+    body.head = HeadOf(response);
+    body.head.size = std::ssize(response.body);
+    body.bytes = PartOf(response.body, offset, length);
     return body;
   }
-  // "bytes 0-9/100".
-  const std::string range = answer->response.Header("content-range").value_or("");
-  const auto size = NumberOf(std::string_view(range).substr(std::min(
-      range.size(), range.find('/') == std::string::npos ? range.size() : range.find('/') + 1)));
-  const std::string from = "bytes " + std::to_string(offset) + "-";
-  if (!size || !range.starts_with(from) ||
-      std::ssize(body.bytes) != std::min(length, *size - offset)) {
-    return NoAnswer("is another part than was asked for", Name(key));
-  }
-  body.head.size = *size;
+  LITHIFY_TRY_ASSIGN(body.head,
+                     HeadOfRange(response, offset, length, std::ssize(response.body), Name(key)));
+  body.bytes = std::move(response.body);
   return body;
+}
+
+Result<S3Head> S3Client::Read(const std::string& key, int64_t offset, std::span<std::byte> out,
+                              const std::string& etag) {
+  LITHIFY_TRY_ASSIGN(const Answer answer, GetRange(key, offset, std::ssize(out), etag, out));
+  const HttpResponse& response = answer.response;
+  if (response.status == 416) return NoAnswer("is that the object ends before", Name(key));
+  if (response.status == 206) {
+    return HeadOfRange(response, offset, std::ssize(out), response.placed, Name(key));
+  }
+  S3Head head = HeadOf(response);
+  head.size = std::ssize(response.body);
+  std::ranges::copy(std::as_bytes(std::span(PartOf(response.body, offset, std::ssize(out)))),
+                    out.begin());
+  return head;
 }
 
 // A write whose condition did not hold after it was repeated: the first try may have been carried
 // out, and be what is in its way. Also where it was and another write came after it, it is not
 // lost: then nothing is known.
-Status S3Client::SettleWrite(const std::string& key, const std::string& write_id, Error refused) {
-  const auto head = Head(key);
-  if (head && head->write_id == write_id) return {};
+Result<S3Head> S3Client::SettleWrite(const std::string& key, const std::string& write_id,
+                                     Error refused) {
+  auto head = Head(key);
+  if (head && head->write_id == write_id) return head;
   if (!head && head.error().code == Code::kNotFound && refused.code == Code::kNotFound) {
     return Fail(std::move(refused));
   }
@@ -266,20 +310,19 @@ Result<std::string> S3Client::Put(const std::string& key, std::string bytes,
   AddCondition(condition, call.headers);
   const std::string write_id = NewWriteId();
   call.headers.emplace_back(kWriteIdHeader, write_id);
-  auto answer = Send(call);
+  auto answer = Send(std::move(call));
   if (!answer) {
     return Fail(condition.any() ? Harmless(std::move(answer.error())) : std::move(answer.error()));
   }
   if (answer->response.status == 200) return answer->response.Header("etag").value_or("");
   Error refused = ErrorOf(answer->response, Name(key));
   if (!answer->in_doubt || refused.code != Code::kConflict) return Fail(std::move(refused));
-  LITHIFY_TRY(SettleWrite(key, write_id, std::move(refused)));
-  LITHIFY_TRY_ASSIGN(const S3Head head, Head(key));
-  return head.etag;
+  LITHIFY_TRY_ASSIGN(S3Head head, SettleWrite(key, write_id, std::move(refused)));
+  return std::move(head.etag);
 }
 
 Status S3Client::Delete(const std::string& key) {
-  auto answer = Send({.method = HttpMethod::kDelete, .key = key});
+  auto answer = Send(Call{.method = HttpMethod::kDelete, .key = key});
   if (!answer) return Fail(Harmless(std::move(answer.error())));
   if (answer->response.status == 204 || answer->response.status == 200 ||
       answer->response.status == 404)
@@ -295,7 +338,7 @@ Result<S3ListPage> S3Client::List(const std::string& prefix, const std::string& 
   call.query = {{"list-type", "2"}, {"prefix", prefix}, {"encoding-type", "url"}};
   if (!delimiter.empty()) call.query.emplace_back("delimiter", delimiter);
   if (!token.empty()) call.query.emplace_back("continuation-token", token);
-  auto answer = Send(call);
+  auto answer = Send(std::move(call));
   if (!answer) return Fail(Harmless(std::move(answer.error())));
   if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(prefix)));
   LITHIFY_TRY_ASSIGN(const XmlElement root, ParseXml(answer->response.body));
@@ -334,7 +377,7 @@ Result<std::string> S3Client::CreateUpload(const std::string& key, const std::st
   Call call{.method = HttpMethod::kPost, .key = key};
   call.query = {{"uploads", ""}};
   call.headers.emplace_back(kWriteIdHeader, write_id);
-  auto answer = Send(call);
+  auto answer = Send(std::move(call));
   if (!answer) return Fail(Harmless(std::move(answer.error())));
   if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(key)));
   LITHIFY_TRY_ASSIGN(const XmlElement root, ParseXml(answer->response.body));
@@ -347,7 +390,7 @@ Result<std::string> S3Client::UploadPart(const std::string& key, const std::stri
                                          int number, std::string bytes) {
   Call call{.method = HttpMethod::kPut, .key = key, .body = std::move(bytes)};
   call.query = {{"partNumber", std::to_string(number)}, {"uploadId", upload_id}};
-  auto answer = Send(call);
+  auto answer = Send(std::move(call));
   if (!answer) return Fail(Harmless(std::move(answer.error())));
   if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(key)));
   std::string etag = answer->response.Header("etag").value_or("");
@@ -367,7 +410,7 @@ Status S3Client::CompleteUpload(const std::string& key, const std::string& uploa
                  XmlEscape(etags[i]) + "</ETag></Part>";
   }
   call.body += "</CompleteMultipartUpload>";
-  auto answer = Send(call);
+  auto answer = Send(std::move(call));
   if (!answer) return Fail(std::move(answer.error()));
   Error refused;
   if (answer->response.status == 200) {
@@ -375,18 +418,20 @@ Status S3Client::CompleteUpload(const std::string& key, const std::string& uploa
     const std::string code = CodeIn(answer->response);
     if (code.empty()) return {};
     refused = {Code::kConflict, "the store answers " + code, Name(key), ""};
-    return SettleWrite(key, write_id, std::move(refused));
+    LITHIFY_TRY(SettleWrite(key, write_id, std::move(refused)));
+    return {};
   }
   refused = ErrorOf(answer->response, Name(key));
   const bool gone = refused.code == Code::kConflict || refused.code == Code::kNotFound;
   if (!answer->in_doubt || !gone) return Fail(std::move(refused));
-  return SettleWrite(key, write_id, std::move(refused));
+  LITHIFY_TRY(SettleWrite(key, write_id, std::move(refused)));
+  return {};
 }
 
 Status S3Client::AbortUpload(const std::string& key, const std::string& upload_id) {
   Call call{.method = HttpMethod::kDelete, .key = key};
   call.query = {{"uploadId", upload_id}};
-  auto answer = Send(call);
+  auto answer = Send(std::move(call));
   if (!answer) return Fail(Harmless(std::move(answer.error())));
   if (answer->response.status == 204 || answer->response.status == 200 ||
       answer->response.status == 404)
@@ -401,7 +446,7 @@ Result<S3UploadPage> S3Client::ListUploads(const std::string& prefix, const S3Up
     call.query.emplace_back("key-marker", after.next_key);
     call.query.emplace_back("upload-id-marker", after.next_upload_id);
   }
-  auto answer = Send(call);
+  auto answer = Send(std::move(call));
   if (!answer) return Fail(Harmless(std::move(answer.error())));
   if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(prefix)));
   LITHIFY_TRY_ASSIGN(const XmlElement root, ParseXml(answer->response.body));

@@ -107,6 +107,10 @@ class S3Client {
   // From `offset`, at most `length` bytes; of the object with this ETag (kConflict if it is another
   // one by now), empty: of any. An offset behind the end gives none.
   Result<Body> Get(const std::string& key, int64_t offset, int64_t length, const std::string& etag);
+  // The same, to where it is wanted: as many bytes as `out` holds or, if that is less, as there are
+  // from `offset` to the end of the object.
+  Result<S3Head> Read(const std::string& key, int64_t offset, std::span<std::byte> out,
+                      const std::string& etag);
   // Returns the ETag.
   Result<std::string> Put(const std::string& key, std::string bytes, const S3Condition& condition);
   // Also if it is absent.
@@ -137,9 +141,12 @@ class S3Client {
  private:
   struct Call;
   struct Answer;
-  Result<Answer> Send(const Call& call);
-  Result<net::HttpResponse> SendOnce(const Call& call, bool& refused);
-  Status SettleWrite(const std::string& key, const std::string& write_id, Error refused);
+  Result<Answer> Send(Call call);
+  Result<net::HttpResponse> SendOnce(net::HttpRequest& request, const net::SigV4Request& to_sign,
+                                     const net::HttpLimits& limits, bool& refused);
+  Result<Answer> GetRange(const std::string& key, int64_t offset, int64_t length,
+                          const std::string& etag, std::span<std::byte> into);
+  Result<S3Head> SettleWrite(const std::string& key, const std::string& write_id, Error refused);
   Error ErrorOf(const net::HttpResponse& response, const std::string& where) const;
   // Waits about `wait`, at least `at_least`, and doubles `wait`.
   void BackOff(Duration& wait, Duration at_least);

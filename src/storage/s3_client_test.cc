@@ -32,7 +32,7 @@ TEST_F(S3ClientTest, RequestsGoToTheBucketByPathOrByHost) {
 // H5: the first try was carried out, its answer was lost.
 TEST_F(S3ClientTest, H5_ARepeatedWriteThatMeetsItselfHasSucceeded) {
   for (const auto& first : {Lost(), Plain(500), Plain(503)}) {
-    Expect({first, Plain(412), MadeByTheFirst(), MadeByTheFirst()});
+    Expect({first, Plain(412), MadeByTheFirst()});
     const auto put = PutNew();
     ASSERT_TRUE(put) << put.error().ToString();
     EXPECT_EQ(*put, "\"mine\"");
@@ -41,6 +41,22 @@ TEST_F(S3ClientTest, H5_ARepeatedWriteThatMeetsItselfHasSucceeded) {
     EXPECT_EQ(HeaderOf(http_.requests[0], "x-amz-meta-lithify-write"),
               HeaderOf(http_.requests[1], "x-amz-meta-lithify-write"));
   }
+}
+
+// H5: likewise where the connection, not the client, was the one to try again.
+TEST_F(S3ClientTest, H5_AWriteThatWentOutTwiceIsAskedWhoseItIs) {
+  const auto twice = [](const HttpRequest& request) -> Result<HttpResponse> {
+    EXPECT_TRUE(request.may_repeat);
+    HttpResponse response{412, {}, ""};
+    response.repeated = true;
+    return response;
+  };
+  Expect({twice, MadeByTheFirst()});
+  EXPECT_EQ(PutNew().value(), "\"mine\"");
+  EXPECT_EQ(http_.requests.size(), 2u);
+  Expect(
+      {twice, Plain(200, "", {{"content-length", "5"}, {"x-amz-meta-lithify-write", "another"}})});
+  EXPECT_EQ(PutNew().error().code, Code::kUnknownOutcome);
 }
 
 // Somebody else's write may have come after ours, on top of it: nobody knows.
@@ -98,6 +114,26 @@ TEST_F(S3ClientTest, AnotherPartThanAskedForIsAnError) {
   EXPECT_EQ(client_.Get("x", 4, 3, "").value().bytes, "ab");
   Expect({Plain(416)});
   EXPECT_EQ(client_.Get("x", 9, 3, "").value().bytes, "");
+}
+
+TEST_F(S3ClientTest, WhatIsReadGoesWhereItIsWanted) {
+  std::string place(3, '.');
+  const auto out = std::as_writable_bytes(std::span(place));
+  Expect({Lost(), Plain(206, "abc", {{"content-range", "bytes 4-6/100"}})});
+  const auto head = client_.Read("x", 4, out, "\"e\"");
+  ASSERT_TRUE(head) << head.error().ToString();
+  EXPECT_EQ(head->size, 100);
+  EXPECT_EQ(place, "abc");
+  // Of a store that knows no ranges.
+  Expect({Plain(200, "0123456789")});
+  EXPECT_EQ(client_.Read("x", 4, out, "").value().size, 10);
+  EXPECT_EQ(place, "456");
+  for (const auto& answer :
+       {Plain(206, "abc", {{"content-range", "bytes 5-7/100"}}), Plain(416),
+        Plain(206, "ab", {{"content-range", "bytes 4-6/100"}}), Plain(206, "abc")}) {
+    Expect({answer});
+    EXPECT_EQ(client_.Read("x", 4, out, "").error().code, Code::kCorrupt);
+  }
 }
 
 TEST_F(S3ClientTest, WaitsGrowAreSpreadAndHeedTheStore) {

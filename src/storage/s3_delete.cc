@@ -83,7 +83,7 @@ void S3Client::DeletePending(Batch& batch) {
     batch.SettlePending(Fail(std::move(error)));
     batch.pending.clear();
   };
-  auto answer = Send(call);
+  auto answer = Send(std::move(call));
   if (!answer) return all(s3::Harmless(std::move(answer.error())));
   const net::HttpResponse& response = answer->response;
   if (response.status == 405 || response.status == 501) deletes_one_by_one_ = true;

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,7 +40,13 @@ class Script final : public net::HttpClient {
     if (answers.empty()) return Fail(Code::kInternal, "the script is over");
     const Answer answer = std::move(answers.front());
     answers.pop_front();
-    return answer(request);
+    auto response = answer(request);
+    if (response && response->status == 206 && !request.into.empty()) {
+      if (response->body.size() > request.into.size()) return Fail(Code::kLimit, "too large");
+      std::ranges::copy(std::as_bytes(std::span(response->body)), request.into.begin());
+      response->placed = std::ssize(std::exchange(response->body, {}));
+    }
+    return response;
   }
   std::vector<HttpRequest> requests;
   std::deque<Answer> answers;

@@ -24,11 +24,11 @@ class S3Reader final : public Reader {
     const int64_t wanted =
         std::min(static_cast<int64_t>(out.size()), std::max<int64_t>(0, size_ - offset));
     if (wanted == 0) return 0;
-    LITHIFY_TRY_ASSIGN(const S3Client::Body body, client_.Get(key_, offset, wanted, etag_));
-    if (std::ssize(body.bytes) != wanted) {
-      return Fail(Code::kCorrupt, "the object is shorter than it was", client_.Name(key_));
+    LITHIFY_TRY_ASSIGN(const S3Head head,
+                       client_.Read(key_, offset, out.first(static_cast<size_t>(wanted)), etag_));
+    if (head.size != size_) {
+      return Fail(Code::kCorrupt, "the object has another size than before", client_.Name(key_));
     }
-    std::ranges::copy(std::as_bytes(std::span(body.bytes)), out.begin());
     return wanted;
   }
 
@@ -145,13 +145,16 @@ Result<Blob> S3Store::Get(const std::string& key, int64_t max_bytes) {
                     std::to_string(max_bytes) + " are read",
                 key);
   }
-  while (std::ssize(body.bytes) < body.head.size) {
-    const int64_t at = std::ssize(body.bytes);
-    LITHIFY_TRY_ASSIGN(
-        const S3Client::Body more,
-        client_.Get(prefix_ + key, at, std::min(body.head.size - at, kPartBytes), body.head.etag));
-    if (more.bytes.empty()) return Fail(Code::kCorrupt, "the object is shorter than it was", key);
-    body.bytes += more.bytes;
+  size_t at = body.bytes.size();
+  body.bytes.resize(static_cast<size_t>(body.head.size));
+  for (size_t some = 0; at < body.bytes.size(); at += some) {
+    some = std::min(body.bytes.size() - at, static_cast<size_t>(kPartBytes));
+    const auto out = std::as_writable_bytes(std::span(body.bytes)).subspan(at, some);
+    LITHIFY_TRY_ASSIGN(const S3Head head,
+                       client_.Read(prefix_ + key, static_cast<int64_t>(at), out, body.head.etag));
+    if (head.size != body.head.size) {
+      return Fail(Code::kCorrupt, "the object has another size than before", key);
+    }
   }
   return Blob{std::move(body.bytes), std::move(body.head.etag)};
 }
