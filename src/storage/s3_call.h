@@ -65,7 +65,8 @@ struct S3Client::Call {
   int64_t answer_bytes_max = s3::kAnswerBytesMax;
   // How long it may take besides what every request may.
   int64_t bytes = 0;
-  std::span<std::byte> into = {};  // As in net::HttpRequest.
+  std::span<std::byte> into = {};               // As in net::HttpRequest.
+  const std::atomic<bool>* given_up = nullptr;  // True: no other try.
 };
 
 struct S3Client::Answer {

@@ -140,6 +140,9 @@ Result<S3Client::Answer> S3Client::Send(Call call) {
   bool renewed = false;
   Duration wait = kFirstWait;
   for (int attempt = 1;; ++attempt) {
+    if (call.given_up != nullptr && *call.given_up) {
+      return Fail(Code::kCancelled, "given up", where);
+    }
     bool refused = false;
     Duration at_least = Duration::zero();
     auto answer = SendOnce(request, to_sign, limits, refused);
@@ -387,9 +390,11 @@ Result<std::string> S3Client::CreateUpload(const std::string& key, const std::st
 }
 
 Result<std::string> S3Client::UploadPart(const std::string& key, const std::string& upload_id,
-                                         int number, std::string bytes) {
+                                         int number, std::string bytes,
+                                         const std::atomic<bool>* given_up) {
   Call call{.method = HttpMethod::kPut, .key = key, .body = std::move(bytes)};
   call.query = {{"partNumber", std::to_string(number)}, {"uploadId", upload_id}};
+  call.given_up = given_up;
   auto answer = Send(std::move(call));
   if (!answer) return Fail(Harmless(std::move(answer.error())));
   if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(key)));

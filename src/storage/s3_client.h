@@ -107,8 +107,8 @@ class S3Client {
   // From `offset`, at most `length` bytes; of the object with this ETag (kConflict if it is another
   // one by now), empty: of any. An offset behind the end gives none.
   Result<Body> Get(const std::string& key, int64_t offset, int64_t length, const std::string& etag);
-  // The same, to where it is wanted: as many bytes as `out` holds or, if that is less, as there are
-  // from `offset` to the end of the object.
+  // The same, to where it is wanted (not empty): as many bytes as `out` holds or, if that is less,
+  // as there are from `offset` to the end of the object.
   Result<S3Head> Read(const std::string& key, int64_t offset, std::span<std::byte> out,
                       const std::string& etag);
   // Returns the ETag.
@@ -126,9 +126,10 @@ class S3Client {
                           const std::string& token);
 
   Result<std::string> CreateUpload(const std::string& key, const std::string& write_id);
-  // Part numbers count from 1. Returns the ETag.
+  // Part numbers count from 1. Returns the ETag. kCancelled, instead of another try, once
+  // `given_up` is true (null: never).
   Result<std::string> UploadPart(const std::string& key, const std::string& upload_id, int number,
-                                 std::string bytes);
+                                 std::string bytes, const std::atomic<bool>* given_up = nullptr);
   Status CompleteUpload(const std::string& key, const std::string& upload_id,
                         const std::vector<std::string>& etags, const std::string& write_id,
                         const S3Condition& condition);

@@ -4,13 +4,10 @@
 #include <utility>
 
 #include "base/text.h"
+#include "storage/s3_writer.h"
 
 namespace lithify::storage {
 namespace {
-
-// Small ones cost requests, large ones memory; 10,000 of these are 160 GiB.
-constexpr int64_t kPartBytes = 16 * kMiB;
-constexpr int64_t kPartsMax = 10'000;
 
 class S3Reader final : public Reader {
  public:
@@ -37,86 +34,6 @@ class S3Reader final : public Reader {
   const std::string key_;
   const int64_t size_;
   const std::string etag_;
-};
-
-// Holds one part, and sends it when it is full. What fits one goes up in one request.
-class S3Writer final : public Writer {
- public:
-  S3Writer(S3Client& client, std::string key) : client_(client), key_(std::move(key)) {}
-  ~S3Writer() override { Discard(); }
-  S3Writer(const S3Writer&) = delete;
-  S3Writer& operator=(const S3Writer&) = delete;
-
-  int64_t size() const override { return size_; }
-
-  Status Append(std::span<const std::byte> bytes) override {
-    if (!open_) return Closed();
-    while (!bytes.empty()) {
-      const auto room = static_cast<size_t>(kPartBytes) - part_.size();
-      const auto some = bytes.first(std::min(room, bytes.size()));
-      part_.append(reinterpret_cast<const char*>(some.data()), some.size());
-      size_ += std::ssize(some);
-      bytes = bytes.subspan(some.size());
-      if (std::cmp_equal(part_.size(), kPartBytes)) LITHIFY_TRY(SendPart());
-    }
-    return {};
-  }
-
-  Status Publish() override {
-    if (!open_) return Closed();
-    Status published;
-    if (upload_id_.empty()) {
-      const auto put = client_.Put(key_, std::move(part_), {.absent = true, .etag = {}});
-      if (!put) published = Fail(put.error());
-    } else {
-      if (!part_.empty()) LITHIFY_TRY(SendPart());
-      published =
-          client_.CompleteUpload(key_, upload_id_, etags_, write_id_, {.absent = true, .etag = {}});
-    }
-    // Of an unknown outcome nothing is taken back.
-    const bool kept = published || published.error().code == Code::kUnknownOutcome;
-    if (kept) open_ = false;
-    if (!kept) Discard();
-    return published;
-  }
-
-  void Discard() noexcept override {
-    if (!std::exchange(open_, false) || upload_id_.empty()) return;
-    try {
-      (void)client_.AbortUpload(key_, upload_id_);
-    } catch (...) {  // NOLINT(bugprone-empty-catch): gc aborts what is left.
-    }
-  }
-
- private:
-  std::unexpected<Error> Closed() const {
-    return Fail(Code::kInternal, "the writer is closed already", client_.Name(key_));
-  }
-
-  Status SendPart() {
-    if (upload_id_.empty()) {
-      write_id_ = client_.NewWriteId();
-      LITHIFY_TRY_ASSIGN(upload_id_, client_.CreateUpload(key_, write_id_));
-    }
-    if (std::ssize(etags_) == kPartsMax) {
-      return Fail(Code::kLimit, "an object of more than 10,000 parts", client_.Name(key_),
-                  "lower compaction.target_file_bytes");
-    }
-    LITHIFY_TRY_ASSIGN(std::string etag,
-                       client_.UploadPart(key_, upload_id_, static_cast<int>(etags_.size()) + 1,
-                                          std::exchange(part_, {})));
-    etags_.push_back(std::move(etag));
-    return {};
-  }
-
-  S3Client& client_;
-  const std::string key_;
-  std::string part_;
-  std::string upload_id_;  // Empty: none was begun.
-  std::string write_id_;
-  std::vector<std::string> etags_;
-  int64_t size_ = 0;
-  bool open_ = true;
 };
 
 }  // namespace
@@ -148,7 +65,7 @@ Result<Blob> S3Store::Get(const std::string& key, int64_t max_bytes) {
   size_t at = body.bytes.size();
   body.bytes.resize(static_cast<size_t>(body.head.size));
   for (size_t some = 0; at < body.bytes.size(); at += some) {
-    some = std::min(body.bytes.size() - at, static_cast<size_t>(kPartBytes));
+    some = std::min(body.bytes.size() - at, static_cast<size_t>(kS3PartBytes));
     const auto out = std::as_writable_bytes(std::span(body.bytes)).subspan(at, some);
     LITHIFY_TRY_ASSIGN(const S3Head head,
                        client_.Read(prefix_ + key, static_cast<int64_t>(at), out, body.head.etag));
