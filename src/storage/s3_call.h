@@ -69,6 +69,13 @@ struct S3Client::Call {
   const std::atomic<bool>* given_up = nullptr;  // True: no other try.
 };
 
+// Why it was refused, if that can be mended: each of them once.
+struct S3Client::Refusal {
+  bool credentials = false;  // There are others now.
+  bool time = false;         // Another one is signed with from now on.
+  bool any() const { return credentials || time; }
+};
+
 struct S3Client::Answer {
   net::HttpResponse response;
   bool in_doubt = false;  // An earlier try may have been carried out.

@@ -22,6 +22,8 @@ using s3::NoAnswer;
 using s3::NumberOf;
 
 constexpr int64_t kSlowestBytesPerSecond = 256 * kKiB;
+// Stores take 15 minutes; what is signed with a wrong time is refused or soon will be.
+constexpr Duration kClockTolerance = std::chrono::minutes(4);
 constexpr Duration kLongestWait = std::chrono::seconds(20);
 constexpr std::string_view kWriteIdHeader = "x-amz-meta-lithify-write";
 
@@ -96,17 +98,32 @@ Error S3Client::ErrorOf(const HttpResponse& response, const std::string& where) 
 }
 
 Result<HttpResponse> S3Client::SendOnce(HttpRequest& request, const net::SigV4Request& to_sign,
-                                        const net::HttpLimits& limits, bool& refused) {
+                                        const net::HttpLimits& limits, Refusal& refusal) {
   LITHIFY_TRY_ASSIGN(const net::AwsCredentials credentials, credentials_.Get());
-  net::SigV4Signed made = net::SignV4(to_sign, credentials, {options_.region}, clock_.Now());
+  const Time signed_at = Now();
+  net::SigV4Signed made = net::SignV4(to_sign, credentials, {options_.region}, signed_at);
   request.headers = std::move(made.headers);
   request.authorization = std::move(made.authorization);
+  const S3Pace::Turn turn(pace_);
   LITHIFY_TRY_ASSIGN(HttpResponse response, http_.Send(request, limits));
+  if (response.status == 429 || response.status == 503) {
+    pace_.Throttled(clock_.Monotonic());
+  } else {
+    pace_.Answered(clock_.Monotonic());
+  }
   if (response.status == 400 || response.status == 401 || response.status == 403) {
     const std::string code = CodeIn(response);
     // Of credentials that ran out, and of those that the store does not know any more.
-    if (code == "ExpiredToken" || code == "TokenRefreshRequired" || code == "InvalidToken") {
-      refused = credentials_.Invalidate(credentials).has_value();
+    constexpr std::array<std::string_view, 4> kOfCredentials = {
+        "ExpiredToken", "TokenRefreshRequired", "InvalidToken", "InvalidAccessKeyId"};
+    if (std::ranges::find(kOfCredentials, code) != kOfCredentials.end()) {
+      refusal.credentials = credentials_.Invalidate(credentials).has_value();
+    }
+    // Told by the times, not by the code: the answer to a HEAD has none.
+    const auto date = net::ParseHttpDate(response.Header("date").value_or(""));
+    if (date && std::chrono::abs(*date - signed_at) > kClockTolerance) {
+      ahead_ = (*date - clock_.Now()).count();
+      refusal.time = true;
     }
   }
   return response;
@@ -137,20 +154,21 @@ Result<S3Client::Answer> S3Client::Send(Call call) {
       options_.request_timeout + std::chrono::seconds(bytes / kSlowestBytesPerSecond),
       call.answer_bytes_max);
   bool in_doubt = false;  // Some try may have been carried out.
-  bool renewed = false;
+  Refusal mended;
   Duration wait = kFirstWait;
   for (int attempt = 1;; ++attempt) {
     if (call.given_up != nullptr && *call.given_up) {
       return Fail(Code::kCancelled, "given up", where);
     }
-    bool refused = false;
+    Refusal refusal;
     Duration at_least = Duration::zero();
-    auto answer = SendOnce(request, to_sign, limits, refused);
+    auto answer = SendOnce(request, to_sign, limits, refusal);
     Error error;
     if (answer) {
       in_doubt = in_doubt || answer->repeated;
-      if (refused && !renewed) {
-        renewed = true;
+      if ((refusal.credentials && !mended.credentials) || (refusal.time && !mended.time)) {
+        mended.credentials = mended.credentials || refusal.credentials;
+        mended.time = mended.time || refusal.time;
         continue;
       }
       if (!IsWorthATry(answer->status)) {
@@ -208,6 +226,12 @@ void AddCondition(const S3Condition& condition, Fields& headers) {
 
 Result<S3Head> S3Client::Head(const std::string& key) {
   auto answer = Send(Call{.method = HttpMethod::kHead, .key = key});
+  if (answer && (answer->response.status == 400 || answer->response.status == 403) &&
+      answer->response.body.empty()) {
+    // Nothing says why. A read is told, and mends what can be mended; then this one may go through.
+    LITHIFY_TRY(GetRange(key, 0, 1, {}, {}));
+    answer = Send(Call{.method = HttpMethod::kHead, .key = key});
+  }
   if (!answer) return Fail(Harmless(std::move(answer.error())));
   if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(key)));
   S3Head head = HeadOf(answer->response);

@@ -2,6 +2,10 @@
 // signed, repeated where that is safe, with its answer read. What the verbs of Store make of it is
 // in s3_store.h.
 //
+// How fast: a store that says that it gets too much gets less at once, from all threads (S3Pace).
+// A clock that is wrong: where the store refuses what was signed, and its own time is another, its
+// time is signed with from then on.
+//
 // Repeating: time-outs, lost connections, 429, 500, 502, 503, 504 and 408 are tried again, with
 // waits that grow and are spread at random, up to S3Options::attempts. A write with a condition
 // that was repeated and then finds the condition broken may have met its own first try: it carries
@@ -30,6 +34,7 @@
 #include "base/result.h"
 #include "net/http.h"
 #include "net/sigv4.h"
+#include "storage/s3_pace.h"
 #include "storage/store.h"
 
 namespace lithify::storage {
@@ -142,9 +147,12 @@ class S3Client {
  private:
   struct Call;
   struct Answer;
+  struct Refusal;
   Result<Answer> Send(Call call);
   Result<net::HttpResponse> SendOnce(net::HttpRequest& request, const net::SigV4Request& to_sign,
-                                     const net::HttpLimits& limits, bool& refused);
+                                     const net::HttpLimits& limits, Refusal& refusal);
+  // The store's time, as far as is known.
+  Time Now() const { return clock_.Now() + Duration(ahead_.load()); }
   Result<Answer> GetRange(const std::string& key, int64_t offset, int64_t length,
                           const std::string& etag, std::span<std::byte> into);
   Result<S3Head> SettleWrite(const std::string& key, const std::string& write_id, Error refused);
@@ -161,8 +169,10 @@ class S3Client {
   const std::function<void(Duration)> sleep_;
   Random& random_;
   std::string scheme_;
-  std::string host_;                             // With the bucket, unless by path.
-  std::string path_prefix_;                      // "/bucket", or nothing.
+  std::string host_;         // With the bucket, unless by path.
+  std::string path_prefix_;  // "/bucket", or nothing.
+  S3Pace pace_;
+  std::atomic<int64_t> ahead_{0};  // Microseconds that the store's clock is ahead of ours.
   std::atomic<bool> deletes_one_by_one_{false};  // The store knows no other way.
 };
 

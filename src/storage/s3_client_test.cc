@@ -157,6 +157,53 @@ TEST_F(S3ClientTest, I34_CredentialsThatRanOutAreRenewedOnce) {
   EXPECT_EQ(http_.requests.size(), 2u);
 }
 
+// The answer to a HEAD does not say why.
+TEST_F(S3ClientTest, I34_AHeadThatIsRefusedAsksWhy) {
+  const auto found = Plain(200, "", {{"content-length", "5"}});
+  Expect({Plain(400), ErrorAnswer(400, "ExpiredToken"),
+          Plain(206, "a", {{"content-range", "bytes 0-0/5"}}), found});
+  ASSERT_TRUE(client_.Head("x"));
+  EXPECT_EQ(HeaderOf(http_.requests[1], "range"), "bytes=0-0");
+  EXPECT_THAT(http_.requests[3].authorization.Reveal(), HasSubstr("key1/"));
+  Expect({Plain(403), ErrorAnswer(403, "AccessDenied")});
+  EXPECT_THAT(client_.Head("x").error().ToString(), HasSubstr("403 AccessDenied"));
+  EXPECT_EQ(http_.requests.size(), 2u);
+}
+
+TEST_F(S3ClientTest, AClockThatIsWrongIsMendedByTheStores) {
+  const auto found = Plain(200, "", {{"content-length", "5"}});
+  const auto skewed = [](const std::string& date) {
+    return Plain(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>", {{"date", date}});
+  };
+  // Ours is 2026-11-29T16:20:00Z.
+  Expect({skewed("Sun, 29 Nov 2026 18:20:07 GMT"), found, found});
+  ASSERT_TRUE(client_.Head("x"));
+  ASSERT_TRUE(client_.Head("x"));
+  EXPECT_EQ(HeaderOf(http_.requests[0], "x-amz-date"), "20261129T162000Z");
+  EXPECT_EQ(HeaderOf(http_.requests[1], "x-amz-date"), "20261129T182007Z");
+  EXPECT_EQ(HeaderOf(http_.requests[2], "x-amz-date"), "20261129T182007Z");
+  // It may go back, and once only for a request.
+  Expect({skewed("Sun, 29 Nov 2026 15:20:00 GMT"), skewed("Sun, 29 Nov 2026 14:20:00 GMT"),
+          ErrorAnswer(403, "AccessDenied")});
+  EXPECT_EQ(client_.Get("x", 0, 1, "").error().code, Code::kDenied);
+  EXPECT_EQ(HeaderOf(http_.requests[1], "x-amz-date"), "20261129T152000Z");
+  EXPECT_EQ(http_.requests.size(), 2u);
+}
+
+TEST_F(S3ClientTest, ATimeThatIsNearOrNoneChangesNothing) {
+  for (const char* date : {"Sun, 29 Nov 2026 16:23:59 GMT", "yesterday", ""}) {
+    Expect({Plain(403, "<Error><Code>AccessDenied</Code></Error>", {{"date", date}})});
+    EXPECT_EQ(client_.Get("x", 0, 1, "").error().code, Code::kDenied);
+    EXPECT_EQ(http_.requests.size(), 1u);
+  }
+  // Nor does one that comes with success.
+  Expect({Plain(200, "", {{"content-length", "5"}, {"date", "Sun, 29 Nov 2026 18:20:07 GMT"}}),
+          Plain(200, "", {{"content-length", "5"}})});
+  ASSERT_TRUE(client_.Head("x"));
+  ASSERT_TRUE(client_.Head("x"));
+  EXPECT_EQ(HeaderOf(http_.requests[1], "x-amz-date"), "20261129T162000Z");
+}
+
 TEST_F(S3ClientTest, ErrorsNameWhatAndWhereAndNoSecret) {
   Expect({ErrorAnswer(403, "AccessDenied")});
   const Error denied = client_.Get("d/x", 0, 1, "").error();

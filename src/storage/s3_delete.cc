@@ -111,6 +111,7 @@ void S3Client::DeletePending(Batch& batch) {
       status =
           StatusOf(element.Text("Code"), element.Text("Message"), Name(std::string(found->first)));
     }
+    if (element.Text("Code") == "SlowDown") pace_.Throttled(clock_.Monotonic());
     batch.Settle(found->second, status);
     auto answered = batch.pending.extract(found);
     if (!status && status.error().code == Code::kTransient) again.insert(std::move(answered));

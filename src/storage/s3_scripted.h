@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -27,8 +28,9 @@ using net::HttpResponse;
 class TestClock final : public Clock {
  public:
   Time Now() const override { return Time(Duration(1'795'969'200'000'000)); }
-  Duration Monotonic() const override { return {}; }
+  Duration Monotonic() const override { return Duration(monotonic.load()); }
   void Sleep(Duration) override {}
+  std::atomic<int64_t> monotonic{0};
 };
 
 // Answers one after the other.
