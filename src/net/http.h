@@ -6,7 +6,7 @@
 //
 // Errors of Send tell what is known of the request:
 //   kTransient       it was never sent: no byte of it left (name not resolved, connection refused,
-//                    TLS handshake failed, time-out before that).
+//                    no tunnel through the proxy, TLS handshake failed, time-out before that).
 //   kDenied          never sent: the server's certificate is not trusted or not of that host.
 //   kInvalid         never sent: the request, the URL or a local TLS file is wrong.
 //   kUnknownOutcome  at least one byte of it was sent, and no whole answer came: it may have taken
@@ -87,8 +87,11 @@ class HttpClient {
 };
 
 struct HttpOptions {
-  std::string ca_file;  // PEM with the trusted roots; empty: the system's.
-  // Unset: http_proxy, https_proxy and no_proxy of the environment; empty: no proxy.
+  // PEM with the trusted roots, also those of a proxy that speaks TLS; empty: the system's.
+  std::string ca_file;
+  // Unset: http_proxy, HTTPS_PROXY and ALL_PROXY of the environment; empty: none. NO_PROXY names
+  // the hosts that are spoken to directly in any case. https:// goes through a tunnel, in which the
+  // proxy sees the host's name only.
   std::optional<std::string> proxy;
 };
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -332,6 +334,81 @@ TEST(Http, GetOnADeadKeptConnectionIsTriedAgain) {
   auto client = Client();
   EXPECT_EQ(client->Send(Request(HttpMethod::kGet, server.Url("/")), Limits())->body, "1");
   EXPECT_EQ(client->Send(Request(HttpMethod::kGet, server.Url("/")), Limits())->body, "3");
+}
+
+// --- proxies -------------------------------------------------------------------------------------
+
+// A variable of the environment for as long as this lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (old_) {
+      setenv(name_, old_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> old_;
+};
+
+std::unique_ptr<HttpClient> ClientVia(std::optional<std::string> proxy) {
+  HttpOptions options;
+  options.proxy = std::move(proxy);
+  return std::move(OpenHttpClient(options).value());
+}
+
+TEST(HttpProxy, RequestsGoToTheOneThatIsNamed) {
+  ScriptedServer proxy([](const ScriptedRequest&) { return Answer(200, "by proxy"); });
+  const auto response =
+      ClientVia(proxy.Url(""))
+          ->Send(Request(HttpMethod::kGet, "http://bucket.invalid/a?b=c"), Limits());
+  ASSERT_TRUE(response) << response.error().ToString();
+  EXPECT_EQ(response->body, "by proxy");
+  EXPECT_EQ(proxy.Requests()[0].target, "http://bucket.invalid/a?b=c");
+  EXPECT_EQ(proxy.Requests()[0].headers.at("host"), "bucket.invalid");
+}
+
+TEST(HttpProxy, TheEnvironmentNamesOneAndWhoNeedsNone) {
+  ScriptedServer proxy([](const ScriptedRequest&) { return Answer(200, "by proxy"); });
+  ScriptedServer server([](const ScriptedRequest&) { return Answer(200, "direct"); });
+  const auto get = [](HttpClient& client, const std::string& url) {
+    return client.Send(Request(HttpMethod::kGet, url), Limits()).value().body;
+  };
+  const Variable named("http_proxy", proxy.Url(""));
+  const Variable without("no_proxy", "");
+  EXPECT_EQ(get(*ClientVia(std::nullopt), server.Url("/")), "by proxy");
+  // None at all.
+  EXPECT_EQ(get(*ClientVia(""), server.Url("/")), "direct");
+  const Variable near("no_proxy", "other.invalid,127.0.0.1");
+  EXPECT_EQ(get(*ClientVia(std::nullopt), server.Url("/")), "direct");
+  EXPECT_EQ(get(*ClientVia(proxy.Url("")), server.Url("/")), "direct");
+  EXPECT_EQ(get(*ClientVia(proxy.Url("")), "http://bucket.invalid/"), "by proxy");
+}
+
+// A proxy that gives no tunnel has seen nothing of the request: it was never sent.
+TEST(HttpProxy, ARefusedTunnelIsNotSent) {
+  ScriptedServer proxy([](const ScriptedRequest&) { return Answer(403, "<html>"); });
+  HttpRequest request =
+      Request(HttpMethod::kPut, "https://bucket.invalid/a?token=tttt", "bodybody");
+  request.authorization = Secret("Bearer hush");
+  request.headers = {{"X-Key", "kkkk"}};
+  const auto result = ClientVia(proxy.Url(""))->Send(request, Limits());
+  ASSERT_EQ(CodeOf(result), Code::kTransient);
+  EXPECT_THAT(result.error().message, HasSubstr("not sent"));
+  ASSERT_EQ(proxy.Requests().size(), 1u);
+  EXPECT_EQ(proxy.Requests()[0].method, "CONNECT");
+  EXPECT_EQ(proxy.Requests()[0].target, "bucket.invalid:443");
+  EXPECT_EQ(proxy.Requests()[0].headers.count("authorization"), 0u);
+  EXPECT_EQ(proxy.Requests()[0].headers.count("x-key"), 0u);
 }
 
 // --- bounds, redirects, shapes -------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -68,6 +69,7 @@ class TlsServer {
   std::string Url(const std::string& host) const {
     return "https://" + host + ":" + std::to_string(port_) + "/";
   }
+  int port() const { return port_; }
   int requests() const { return requests_; }
   std::string WriteCertificate() const {
     const std::string path =
@@ -111,10 +113,87 @@ class TlsServer {
   std::thread thread_;
 };
 
-Result<HttpResponse> Get(const std::string& url, const std::string& ca_file) {
+// Hands bytes on between one client and whomever it asks for (CONNECT), once.
+class TunnelProxy {
+ public:
+  // Everybody is sent to this port of this machine.
+  explicit TunnelProxy(int port) : target_(port) {
+    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = Loopback(0);
+    socklen_t size = sizeof(address);
+    bind(listener_, reinterpret_cast<sockaddr*>(&address), size);
+    listen(listener_, 8);
+    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~TunnelProxy() {
+    stop_ = true;
+    thread_.join();
+    close(listener_);
+  }
+  std::string Url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::string asked() const { return asked_; }
+
+ private:
+  static sockaddr_in Loopback(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+  }
+  bool Await(pollfd* waiting, nfds_t count) {
+    while (!stop_) {
+      if (poll(waiting, count, 20) > 0) return true;
+    }
+    return false;
+  }
+  // False at an end.
+  static bool Pass(int from, int to) {
+    char bytes[16 * 1024];
+    const ssize_t got = recv(from, bytes, sizeof(bytes), 0);
+    return got > 0 && send(to, bytes, static_cast<size_t>(got), MSG_NOSIGNAL) == got;
+  }
+  void Run() {
+    pollfd waiting[2] = {{listener_, POLLIN, 0}, {}};
+    if (!Await(waiting, 1)) return;
+    const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    char request[4096];
+    const ssize_t got = recv(client, request, sizeof(request), 0);
+    const std::string text(request, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+    asked_ = text.substr(0, text.find("\r\n"));
+    const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_in address = Loopback(target_);
+    if (connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
+      const std::string answer = "HTTP/1.1 200 Connection established\r\n\r\n";
+      send(client, answer.data(), answer.size(), MSG_NOSIGNAL);
+      bool more = true;
+      while (more) {
+        waiting[0] = {client, POLLIN, 0};
+        waiting[1] = {server, POLLIN, 0};
+        if (!Await(waiting, 2)) break;
+        if (waiting[0].revents != 0) more = Pass(client, server);
+        if (more && waiting[1].revents != 0) more = Pass(server, client);
+      }
+    }
+    close(server);
+    close(client);
+  }
+
+  const int target_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::string asked_;  // Read after the exchange.
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+Result<HttpResponse> Get(const std::string& url, const std::string& ca_file,
+                         const std::string& proxy = "") {
   HttpOptions options;
   options.ca_file = ca_file;
-  options.proxy = "";
+  options.proxy = proxy;
   LITHIFY_TRY_ASSIGN(auto client, OpenHttpClient(options));
   HttpRequest request;
   request.url = url;
@@ -146,6 +225,26 @@ TEST(Tls, OtherHostsCertificateIsDenied) {
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, Code::kDenied) << response.error().ToString();
   EXPECT_EQ(server.requests(), 0);
+  std::filesystem::remove(ca);
+}
+
+// The host that is meant proves who it is, not the proxy, and the proxy sees nothing of the
+// request.
+TEST(Tls, ATunnelThroughAProxyIsVerifiedEndToEnd) {
+  TlsServer server("DNS:bucket.example");
+  const std::string ca = server.WriteCertificate();
+  {
+    TunnelProxy proxy(server.port());
+    const auto response = Get("https://bucket.example/key", ca, proxy.Url());
+    ASSERT_TRUE(response) << response.error().ToString();
+    EXPECT_EQ(response->body, "hello");
+    EXPECT_EQ(proxy.asked(), "CONNECT bucket.example:443 HTTP/1.1");
+  }
+  TunnelProxy proxy(server.port());
+  const auto response = Get("https://another.example/key", ca, proxy.Url());
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, Code::kDenied) << response.error().ToString();
+  EXPECT_EQ(server.requests(), 1);
   std::filesystem::remove(ca);
 }
 
