@@ -10,17 +10,6 @@
 namespace lithify::net {
 namespace {
 
-std::string Hex(std::string_view bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  out.reserve(bytes.size() * 2);
-  for (const char c : bytes) {
-    out += kDigits[static_cast<unsigned char>(c) >> 4];
-    out += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return out;
-}
-
 std::string Hmac(std::string_view key, std::string_view text) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int length = 0;
@@ -52,12 +41,25 @@ std::string BasicTime(Time now) {
 
 }  // namespace
 
-std::string Sha256Hex(std::string_view bytes) {
+std::string Hex(std::string_view bytes) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  out.reserve(bytes.size() * 2);
+  for (const char c : bytes) {
+    out += kDigits[static_cast<unsigned char>(c) >> 4];
+    out += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return out;
+}
+
+std::string Sha256(std::string_view bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int length = 0;
   EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_sha256(), nullptr);
-  return Hex(std::string_view(reinterpret_cast<const char*>(digest), length));
+  return std::string(reinterpret_cast<const char*>(digest), length);
 }
+
+std::string Sha256Hex(std::string_view bytes) { return Hex(Sha256(bytes)); }
 
 std::optional<std::string> ContentMd5(std::string_view bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];

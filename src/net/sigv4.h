@@ -53,7 +53,10 @@ SigV4Signed SignV4(const SigV4Request& request, const AwsCredentials& credential
 // "a=1&b=" with names and values percent-encoded, sorted by name and value.
 std::string QueryString(std::vector<std::pair<std::string, std::string>> query);
 
-// Lower-case hex.
+// 32 bytes.
+std::string Sha256(std::string_view bytes);
+// Lower-case.
+std::string Hex(std::string_view bytes);
 std::string Sha256Hex(std::string_view bytes);
 // The value of a Content-MD5 header; nullopt where OpenSSL may not do MD5 (FIPS).
 std::optional<std::string> ContentMd5(std::string_view bytes);

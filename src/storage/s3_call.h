@@ -62,6 +62,8 @@ struct S3Client::Call {
   std::vector<std::pair<std::string, std::string>> query = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
+  bool conditional = false;  // Once it may have been carried out, no failure is a known one.
+  bool checksum = false;     // The store shall hold the body against its SHA-256, and keep it.
   int64_t answer_bytes_max = s3::kAnswerBytesMax;
   // How long it may take besides what every request may.
   int64_t bytes = 0;
@@ -78,7 +80,8 @@ struct S3Client::Refusal {
 
 struct S3Client::Answer {
   net::HttpResponse response;
-  bool in_doubt = false;  // An earlier try may have been carried out.
+  bool in_doubt = false;      // An earlier try may have been carried out.
+  std::string checksum = {};  // That of the body, in base64, where one was sent.
 };
 
 }  // namespace lithify::storage

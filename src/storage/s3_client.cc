@@ -13,7 +13,6 @@ namespace {
 using net::HttpMethod;
 using net::HttpRequest;
 using net::HttpResponse;
-using Fields = std::vector<std::pair<std::string, std::string>>;
 using s3::CodeIn;
 using s3::DecodeForm;
 using s3::Harmless;
@@ -41,6 +40,11 @@ std::string EncodePath(std::string_view key) {
 bool IsWorthATry(int status) {
   constexpr std::array kPassing = {408, 429, 500, 502, 503, 504};
   return std::ranges::find(kPassing, status) != kPassing.end();
+}
+
+// What came is not what was sent.
+bool IsOfDamage(std::string_view code) {
+  return code == "BadDigest" || code == "XAmzContentSHA256Mismatch";
 }
 
 }  // namespace
@@ -138,7 +142,13 @@ Result<S3Client::Answer> S3Client::Send(Call call) {
   to_sign.path = path_prefix_ + (call.key.empty() ? "/" : EncodePath(call.key));
   to_sign.query = std::move(call.query);
   to_sign.headers = std::move(call.headers);
-  to_sign.payload_sha256 = net::Sha256Hex(call.body);
+  const std::string digest = net::Sha256(call.body);
+  to_sign.payload_sha256 = net::Hex(digest);
+  std::string checksum;
+  if (call.checksum) {
+    checksum = net::EncodeBase64(digest);
+    to_sign.headers.emplace_back("x-amz-checksum-sha256", checksum);
+  }
   HttpRequest request;
   request.method = call.method;
   request.url = scheme_ + host_ + to_sign.path;
@@ -171,17 +181,19 @@ Result<S3Client::Answer> S3Client::Send(Call call) {
         mended.time = mended.time || refusal.time;
         continue;
       }
-      if (!IsWorthATry(answer->status)) {
-        return Answer{std::move(*answer), in_doubt};
+      const bool damaged = answer->status == 400 && IsOfDamage(CodeIn(*answer));
+      if (!damaged && !IsWorthATry(answer->status)) {
+        return Answer{std::move(*answer), in_doubt, std::move(checksum)};
       }
       error = ErrorOf(*answer, where);
-      in_doubt = in_doubt || answer->status != 429;
+      in_doubt = in_doubt || (!damaged && answer->status != 429);
       if (const auto after = answer->Header("retry-after")) {
-        at_least = net::ParseRetryAfter(*after, clock_.Now()).value_or(Duration::zero());
+        at_least = net::ParseRetryAfter(*after, Now()).value_or(Duration::zero());
       }
     } else {
       error = std::move(answer.error());
       if (error.code != Code::kTransient && error.code != Code::kUnknownOutcome) {
+        if (in_doubt && call.conditional) error.code = Code::kUnknownOutcome;
         return Fail(std::move(error).In(where));
       }
       in_doubt = in_doubt || error.code == Code::kUnknownOutcome;
@@ -215,9 +227,11 @@ S3Head HeadOf(const HttpResponse& response) {
   return head;
 }
 
-void AddCondition(const S3Condition& condition, Fields& headers) {
-  if (condition.absent) headers.emplace_back("if-none-match", "*");
-  if (!condition.etag.empty()) headers.emplace_back("if-match", condition.etag);
+template <typename Call>
+void AddCondition(const S3Condition& condition, Call& call) {
+  call.conditional = !condition.any();
+  if (condition.absent) call.headers.emplace_back("if-none-match", "*");
+  if (!condition.etag.empty()) call.headers.emplace_back("if-match", condition.etag);
 }
 
 }  // namespace
@@ -316,6 +330,16 @@ Result<S3Head> S3Client::Read(const std::string& key, int64_t offset, std::span<
   return head;
 }
 
+namespace {
+
+// Whatever the last try met, an earlier one may have been carried out.
+Error InDoubt(Error error) {
+  error.code = Code::kUnknownOutcome;
+  return error;
+}
+
+}  // namespace
+
 // A write whose condition did not hold after it was repeated: the first try may have been carried
 // out, and be what is in its way. Also where it was and another write came after it, it is not
 // lost: then nothing is known.
@@ -333,8 +357,8 @@ Result<S3Head> S3Client::SettleWrite(const std::string& key, const std::string& 
 
 Result<std::string> S3Client::Put(const std::string& key, std::string bytes,
                                   const S3Condition& condition) {
-  Call call{.method = HttpMethod::kPut, .key = key, .body = std::move(bytes)};
-  AddCondition(condition, call.headers);
+  Call call{.method = HttpMethod::kPut, .key = key, .body = std::move(bytes), .checksum = true};
+  AddCondition(condition, call);
   const std::string write_id = NewWriteId();
   call.headers.emplace_back(kWriteIdHeader, write_id);
   auto answer = Send(std::move(call));
@@ -343,7 +367,8 @@ Result<std::string> S3Client::Put(const std::string& key, std::string bytes,
   }
   if (answer->response.status == 200) return answer->response.Header("etag").value_or("");
   Error refused = ErrorOf(answer->response, Name(key));
-  if (!answer->in_doubt || refused.code != Code::kConflict) return Fail(std::move(refused));
+  if (!answer->in_doubt || condition.any()) return Fail(std::move(refused));
+  if (refused.code != Code::kConflict) return Fail(InDoubt(std::move(refused)));
   LITHIFY_TRY_ASSIGN(S3Head head, SettleWrite(key, write_id, std::move(refused)));
   return std::move(head.etag);
 }
@@ -404,6 +429,7 @@ Result<std::string> S3Client::CreateUpload(const std::string& key, const std::st
   Call call{.method = HttpMethod::kPost, .key = key};
   call.query = {{"uploads", ""}};
   call.headers.emplace_back(kWriteIdHeader, write_id);
+  call.headers.emplace_back("x-amz-checksum-algorithm", "SHA256");
   auto answer = Send(std::move(call));
   if (!answer) return Fail(Harmless(std::move(answer.error())));
   if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(key)));
@@ -413,10 +439,10 @@ Result<std::string> S3Client::CreateUpload(const std::string& key, const std::st
   return id;
 }
 
-Result<std::string> S3Client::UploadPart(const std::string& key, const std::string& upload_id,
-                                         int number, std::string bytes,
-                                         const std::atomic<bool>* given_up) {
-  Call call{.method = HttpMethod::kPut, .key = key, .body = std::move(bytes)};
+Result<S3Part> S3Client::UploadPart(const std::string& key, const std::string& upload_id,
+                                    int number, std::string bytes,
+                                    const std::atomic<bool>* given_up) {
+  Call call{.method = HttpMethod::kPut, .key = key, .body = std::move(bytes), .checksum = true};
   call.query = {{"partNumber", std::to_string(number)}, {"uploadId", upload_id}};
   call.given_up = given_up;
   auto answer = Send(std::move(call));
@@ -424,19 +450,20 @@ Result<std::string> S3Client::UploadPart(const std::string& key, const std::stri
   if (answer->response.status != 200) return Fail(ErrorOf(answer->response, Name(key)));
   std::string etag = answer->response.Header("etag").value_or("");
   if (etag.empty()) return NoAnswer("names no ETag of the part", Name(key));
-  return etag;
+  return S3Part{std::move(etag), std::move(answer->checksum)};
 }
 
 Status S3Client::CompleteUpload(const std::string& key, const std::string& upload_id,
-                                const std::vector<std::string>& etags, const std::string& write_id,
+                                const std::vector<S3Part>& parts, const std::string& write_id,
                                 const S3Condition& condition) {
   Call call{.method = HttpMethod::kPost, .key = key};
   call.query = {{"uploadId", upload_id}};
-  AddCondition(condition, call.headers);
+  AddCondition(condition, call);
   call.body = "<CompleteMultipartUpload>";
-  for (size_t i = 0; i < etags.size(); ++i) {
+  for (size_t i = 0; i < parts.size(); ++i) {
     call.body += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" +
-                 XmlEscape(etags[i]) + "</ETag></Part>";
+                 XmlEscape(parts[i].etag) + "</ETag><ChecksumSHA256>" + XmlEscape(parts[i].sha256) +
+                 "</ChecksumSHA256></Part>";
   }
   call.body += "</CompleteMultipartUpload>";
   auto answer = Send(std::move(call));
@@ -452,7 +479,8 @@ Status S3Client::CompleteUpload(const std::string& key, const std::string& uploa
   }
   refused = ErrorOf(answer->response, Name(key));
   const bool gone = refused.code == Code::kConflict || refused.code == Code::kNotFound;
-  if (!answer->in_doubt || !gone) return Fail(std::move(refused));
+  if (!answer->in_doubt) return Fail(std::move(refused));
+  if (!gone) return Fail(InDoubt(std::move(refused)));
   LITHIFY_TRY(SettleWrite(key, write_id, std::move(refused)));
   return {};
 }

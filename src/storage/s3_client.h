@@ -11,6 +11,9 @@
 // that was repeated and then finds the condition broken may have met its own first try: it carries
 // a number of its own in the object's metadata, and reads it back (H5).
 //
+// Damage on the way: the SHA-256 of every body is signed, and sent as a checksum with objects and
+// parts; what came damaged is sent again.
+//
 // Errors: kNotFound 404; kDenied 401 and 403; kConflict a condition that does not hold (409, 412);
 // kTransient throttled, or nothing came after all tries, for reads and what may be repeated;
 // kUnknownOutcome likewise for writes with a condition: the bytes may or may not be there; kInvalid
@@ -79,6 +82,12 @@ struct S3ListPage {
   std::string next;                   // For the next page; empty: that was the last one.
 };
 
+// Of an upload, as it has to be named to complete that.
+struct S3Part {
+  std::string etag;
+  std::string sha256;  // Base64.
+};
+
 struct S3Upload {
   std::string key;
   std::string upload_id;
@@ -131,12 +140,12 @@ class S3Client {
                           const std::string& token);
 
   Result<std::string> CreateUpload(const std::string& key, const std::string& write_id);
-  // Part numbers count from 1. Returns the ETag. kCancelled, instead of another try, once
+  // Part numbers count from 1. kCancelled, instead of another try, once
   // `given_up` is true (null: never).
-  Result<std::string> UploadPart(const std::string& key, const std::string& upload_id, int number,
-                                 std::string bytes, const std::atomic<bool>* given_up = nullptr);
+  Result<S3Part> UploadPart(const std::string& key, const std::string& upload_id, int number,
+                            std::string bytes, const std::atomic<bool>* given_up = nullptr);
   Status CompleteUpload(const std::string& key, const std::string& upload_id,
-                        const std::vector<std::string>& etags, const std::string& write_id,
+                        const std::vector<S3Part>& parts, const std::string& write_id,
                         const S3Condition& condition);
   // Also if it is gone already.
   Status AbortUpload(const std::string& key, const std::string& upload_id);

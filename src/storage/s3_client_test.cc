@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "net/sigv4.h"
 #include "storage/s3_scripted.h"
 #include "storage/s3_store.h"
 
@@ -77,6 +78,26 @@ TEST_F(S3ClientTest, AWriteThatNeverGotAnAnswerIsInDoubt) {
   EXPECT_EQ(PutNew().error().code, Code::kUnknownOutcome);
 }
 
+// Nor does an error of a later try say that the first one was not carried out.
+TEST_F(S3ClientTest, AWriteThatIsRefusedWhenRepeatedIsInDoubt) {
+  const auto no_trust = [](const HttpRequest&) -> Result<HttpResponse> {
+    return Fail(Code::kDenied, "the server's certificate is not trusted");
+  };
+  for (const auto& second :
+       std::vector<Script::Answer>{ErrorAnswer(403, "AccessDenied"), Plain(400), no_trust}) {
+    Expect({Lost(), second});
+    EXPECT_EQ(PutNew().error().code, Code::kUnknownOutcome);
+    Expect({Lost(), second});
+    EXPECT_EQ(client_.CompleteUpload("x", "u", {}, "id", {.absent = true, .etag = {}}).error().code,
+              Code::kUnknownOutcome);
+    Expect({second});
+    EXPECT_NE(PutNew().error().code, Code::kUnknownOutcome);
+  }
+  // Of a read it is no matter.
+  Expect({Lost(), ErrorAnswer(403, "AccessDenied")});
+  EXPECT_EQ(client_.Get("x", 0, 1, "").error().code, Code::kDenied);
+}
+
 TEST_F(S3ClientTest, AWriteThatWasNeverTakenIsNot) {
   const auto not_sent = [](const HttpRequest&) -> Result<HttpResponse> {
     return Fail(Code::kTransient, "connection refused");
@@ -133,6 +154,34 @@ TEST_F(S3ClientTest, WhatIsReadGoesWhereItIsWanted) {
         Plain(206, "ab", {{"content-range", "bytes 4-6/100"}}), Plain(206, "abc")}) {
     Expect({answer});
     EXPECT_EQ(client_.Read("x", 4, out, "").error().code, Code::kCorrupt);
+  }
+}
+
+TEST_F(S3ClientTest, WhatIsWrittenCarriesItsChecksum) {
+  const std::string sum = "J3CJ2RwL308uaGK6fkoHYFEZQx9dE/cm3TUrBvGyBqk=";  // Of "bytes".
+  ASSERT_EQ(net::EncodeBase64(net::Sha256("bytes")), sum);
+  Expect({Plain(200, "", {{"etag", "\"e\""}})});
+  ASSERT_TRUE(PutNew());
+  EXPECT_EQ(HeaderOf(http_.requests[0], "x-amz-checksum-sha256"), sum);
+  Expect({Plain(200, "<R><UploadId>u</UploadId></R>"), Plain(200, "", {{"etag", "\"p\""}})});
+  ASSERT_TRUE(client_.CreateUpload("x", "id"));
+  const auto part = client_.UploadPart("x", "u", 1, "bytes");
+  ASSERT_TRUE(part);
+  EXPECT_EQ(HeaderOf(http_.requests[0], "x-amz-checksum-algorithm"), "SHA256");
+  EXPECT_EQ(HeaderOf(http_.requests[1], "x-amz-checksum-sha256"), sum);
+  EXPECT_EQ(part->sha256, sum);
+  EXPECT_EQ(part->etag, "\"p\"");
+}
+
+TEST_F(S3ClientTest, WhatCameDamagedIsSentAgain) {
+  for (const char* code : {"BadDigest", "XAmzContentSHA256Mismatch"}) {
+    // Refused: nothing is in doubt.
+    Expect({ErrorAnswer(400, code), Plain(412)});
+    EXPECT_EQ(PutNew().error().code, Code::kConflict);
+    Expect({ErrorAnswer(400, code), ErrorAnswer(400, code), ErrorAnswer(400, code),
+            ErrorAnswer(400, code)});
+    EXPECT_FALSE(PutNew());
+    EXPECT_EQ(http_.requests.size(), 4u);
   }
 }
 
@@ -247,7 +296,8 @@ TEST_F(S3ClientTest, ListingsAreDecodedAndGoOn) {
 
 TEST_F(S3ClientTest, AnUploadThatFailsAfterItsStatusIsLookedUp) {
   const auto complete = [this] {
-    return client_.CompleteUpload("x", "u", {"\"a\""}, "the id", {.absent = true, .etag = {}});
+    return client_.CompleteUpload("x", "u", {{"\"a\"", "sum"}}, "the id",
+                                  {.absent = true, .etag = {}});
   };
   Expect({ErrorAnswer(200, "InternalError"),
           Plain(200, "", {{"content-length", "5"}, {"x-amz-meta-lithify-write", "the id"}})});

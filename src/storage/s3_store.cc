@@ -173,14 +173,14 @@ Result<bool> S3Store::CompletesOver(const std::string& key) {
   const std::string write_id = client_.NewWriteId();
   LITHIFY_TRY_ASSIGN(const std::string upload, client_.CreateUpload(prefix_ + key, write_id));
   Status completed;
-  const auto etag = client_.UploadPart(prefix_ + key, upload, 1, "upload");
-  if (etag) {
-    completed = client_.CompleteUpload(prefix_ + key, upload, {*etag}, write_id,
+  const auto part = client_.UploadPart(prefix_ + key, upload, 1, "upload");
+  if (part) {
+    completed = client_.CompleteUpload(prefix_ + key, upload, {*part}, write_id,
                                        {.absent = true, .etag = {}});
     if (completed) return true;
   }
   (void)client_.AbortUpload(prefix_ + key, upload);
-  if (!etag) return Fail(etag.error());
+  if (!part) return Fail(part.error());
   if (completed.error().code != Code::kConflict) return Fail(completed.error());
   return false;
 }

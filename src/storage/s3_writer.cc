@@ -40,7 +40,7 @@ Status S3Writer::AppendAll(std::span<const std::byte> bytes) {
     LITHIFY_TRY(Take());
   }
   while (!bytes.empty()) {
-    const auto begun = static_cast<int>(etags_.size() + under_way_.size());
+    const auto begun = static_cast<int>(parts_.size() + under_way_.size());
     const auto full = static_cast<size_t>(S3PartBytes(begun + 1));
     const auto some = bytes.first(std::min(full - part_.size(), bytes.size()));
     // Much will come: room for it at once.
@@ -58,7 +58,7 @@ Status S3Writer::SendPart() {
     write_id_ = client_.NewWriteId();
     LITHIFY_TRY_ASSIGN(upload_id_, client_.CreateUpload(key_, write_id_));
   }
-  const int number = static_cast<int>(etags_.size() + under_way_.size()) + 1;
+  const int number = static_cast<int>(parts_.size() + under_way_.size()) + 1;
   if (number > kS3PartsMax) {
     return Fail(Code::kLimit, "an object of more than 10,000 parts", client_.Name(key_),
                 "lower compaction.target_file_bytes");
@@ -67,7 +67,7 @@ Status S3Writer::SendPart() {
       static_cast<size_t>(std::max<int64_t>(1, kUnderWayBytes / S3PartBytes(number)));
   while (under_way_.size() >= at_once) LITHIFY_TRY(Take());
   const auto part = std::make_shared<std::string>(std::exchange(part_, {}));
-  const auto send = [this, number, part]() -> Result<std::string> {
+  const auto send = [this, number, part]() -> Result<S3Part> {
     try {
       return client_.UploadPart(key_, upload_id_, number, std::move(*part), &given_up_);
     } catch (const std::bad_alloc&) {
@@ -80,10 +80,10 @@ Status S3Writer::SendPart() {
 }
 
 Status S3Writer::Take() {
-  Result<std::string> etag = under_way_.front().get();
+  Result<S3Part> part = under_way_.front().get();
   under_way_.pop_front();
-  if (!etag) return Fail(std::move(etag.error()));
-  etags_.push_back(std::move(*etag));
+  if (!part) return Fail(std::move(part.error()));
+  parts_.push_back(std::move(*part));
   return {};
 }
 
@@ -107,7 +107,7 @@ Status S3Writer::PublishAll() {
   }
   if (!part_.empty()) LITHIFY_TRY(SendPart());
   while (!under_way_.empty()) LITHIFY_TRY(Take());
-  return client_.CompleteUpload(key_, upload_id_, etags_, write_id_, kAbsent());
+  return client_.CompleteUpload(key_, upload_id_, parts_, write_id_, kAbsent());
 }
 
 void S3Writer::Discard() noexcept {

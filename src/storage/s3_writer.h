@@ -60,9 +60,9 @@ class S3Writer final : public Writer {
   std::string part_;
   std::string upload_id_;  // Empty: none was begun.
   std::string write_id_;
-  std::vector<std::string> etags_;  // Of the parts that have arrived.
+  std::vector<S3Part> parts_;  // Those that have arrived.
   std::atomic<bool> given_up_{false};
-  std::deque<std::future<Result<std::string>>> under_way_;
+  std::deque<std::future<Result<S3Part>>> under_way_;
   std::optional<Error> failure_;
   int64_t size_ = 0;
   bool open_ = true;

@@ -1,7 +1,6 @@
 // Writers whose parts go up by several threads.
 #include "storage/s3_writer.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -15,8 +14,6 @@
 
 namespace lithify::storage {
 namespace {
-
-using testing::HasSubstr;
 
 // A store that takes uploads, as several threads send them.
 class Uploads final : public net::HttpClient {
@@ -129,14 +126,15 @@ TEST_F(S3WriterTest, PartsGoUpTwoAtOnceAndEndUpInOrder) {
   std::string got;
   for (const auto& [number, bytes] : http_.parts) got += bytes;
   EXPECT_TRUE(got == content);
-  EXPECT_EQ(http_.completed,
-            "<CompleteMultipartUpload>"
-            "<Part><PartNumber>1</PartNumber><ETag>&quot;e1&quot;</ETag></Part>"
-            "<Part><PartNumber>2</PartNumber><ETag>&quot;e2&quot;</ETag></Part>"
-            "<Part><PartNumber>3</PartNumber><ETag>&quot;e3&quot;</ETag></Part>"
-            "<Part><PartNumber>4</PartNumber><ETag>&quot;e4&quot;</ETag></Part>"
-            "<Part><PartNumber>5</PartNumber><ETag>&quot;e5&quot;</ETag></Part>"
-            "</CompleteMultipartUpload>");
+  std::string list = "<CompleteMultipartUpload>";
+  for (const auto& [number, bytes] : http_.parts) {
+    const std::string name = std::to_string(number);
+    list += "<Part><PartNumber>" + name + "</PartNumber><ETag>&quot;e" + name +
+            "&quot;</ETag><ChecksumSHA256>" + net::EncodeBase64(net::Sha256(bytes)) +
+            "</ChecksumSHA256></Part>";
+  }
+  EXPECT_EQ(http_.completed, list + "</CompleteMultipartUpload>");
+  EXPECT_EQ(http_.parts.size(), 5u);
   EXPECT_EQ(http_.log.back(), "complete");
 }
 

@@ -17,9 +17,9 @@ TEST(S3WrongServer, Q2_CompletingAnUploadOverAnObject) {
   const std::string key = world.prefix + "x";
   ASSERT_TRUE(world.s3->PutNew("x", "first"));
   const std::string upload = world.client->CreateUpload(key, "id").value();
-  const std::string etag = world.client->UploadPart(key, upload, 1, "second").value();
+  const auto part = world.client->UploadPart(key, upload, 1, "second").value();
   ASSERT_TRUE(
-      world.client->CompleteUpload(key, upload, {etag}, "id", {.absent = true, .etag = {}}));
+      world.client->CompleteUpload(key, upload, {part}, "id", {.absent = true, .etag = {}}));
   ASSERT_EQ(world.s3->Get("x", 9).value().bytes, "second") << "it keeps its word now";
   ASSERT_TRUE(world.s3->Remove("x"));
 
