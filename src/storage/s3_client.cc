@@ -340,13 +340,15 @@ Error InDoubt(Error error) {
 
 }  // namespace
 
-// A write whose condition did not hold after it was repeated: the first try may have been carried
-// out, and be what is in its way. Also where it was and another write came after it, it is not
-// lost: then nothing is known.
+// A write whose condition did not hold: it may have been carried out all the same, and be what is
+// in its way. Either a try before this one was (`in_doubt`), or something between here and the
+// store repeats requests by itself. If it is not there after a try of ours: another write may have
+// been made on top of it, and nothing is known.
 Result<S3Head> S3Client::SettleWrite(const std::string& key, const std::string& write_id,
-                                     Error refused) {
+                                     Error refused, bool in_doubt) {
   auto head = Head(key);
   if (head && head->write_id == write_id) return head;
+  if (!in_doubt) return Fail(std::move(refused));
   if (!head && head.error().code == Code::kNotFound && refused.code == Code::kNotFound) {
     return Fail(std::move(refused));
   }
@@ -367,9 +369,11 @@ Result<std::string> S3Client::Put(const std::string& key, std::string bytes,
   }
   if (answer->response.status == 200) return answer->response.Header("etag").value_or("");
   Error refused = ErrorOf(answer->response, Name(key));
-  if (!answer->in_doubt || condition.any()) return Fail(std::move(refused));
-  if (refused.code != Code::kConflict) return Fail(InDoubt(std::move(refused)));
-  LITHIFY_TRY_ASSIGN(S3Head head, SettleWrite(key, write_id, std::move(refused)));
+  if (condition.any()) return Fail(std::move(refused));
+  if (refused.code != Code::kConflict) {
+    return Fail(answer->in_doubt ? InDoubt(std::move(refused)) : std::move(refused));
+  }
+  LITHIFY_TRY_ASSIGN(S3Head head, SettleWrite(key, write_id, std::move(refused), answer->in_doubt));
   return std::move(head.etag);
 }
 
@@ -474,14 +478,13 @@ Status S3Client::CompleteUpload(const std::string& key, const std::string& uploa
     const std::string code = CodeIn(answer->response);
     if (code.empty()) return {};
     refused = {Code::kConflict, "the store answers " + code, Name(key), ""};
-    LITHIFY_TRY(SettleWrite(key, write_id, std::move(refused)));
+    LITHIFY_TRY(SettleWrite(key, write_id, std::move(refused), true));
     return {};
   }
   refused = ErrorOf(answer->response, Name(key));
   const bool gone = refused.code == Code::kConflict || refused.code == Code::kNotFound;
-  if (!answer->in_doubt) return Fail(std::move(refused));
-  if (!gone) return Fail(InDoubt(std::move(refused)));
-  LITHIFY_TRY(SettleWrite(key, write_id, std::move(refused)));
+  if (!gone) return Fail(answer->in_doubt ? InDoubt(std::move(refused)) : std::move(refused));
+  LITHIFY_TRY(SettleWrite(key, write_id, std::move(refused), answer->in_doubt));
   return {};
 }
 

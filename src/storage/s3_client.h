@@ -8,8 +8,8 @@
 //
 // Repeating: time-outs, lost connections, 429, 500, 502, 503, 504 and 408 are tried again, with
 // waits that grow and are spread at random, up to S3Options::attempts. A write with a condition
-// that was repeated and then finds the condition broken may have met its own first try: it carries
-// a number of its own in the object's metadata, and reads it back (H5).
+// that finds it broken may have met itself, as a try before or as something on the way repeated it:
+// it carries a number of its own in the object's metadata, and reads it back (H5).
 //
 // Damage on the way: the SHA-256 of every body is signed, and sent as a checksum with objects and
 // parts; what came damaged is sent again.
@@ -164,7 +164,8 @@ class S3Client {
   Time Now() const { return clock_.Now() + Duration(ahead_.load()); }
   Result<Answer> GetRange(const std::string& key, int64_t offset, int64_t length,
                           const std::string& etag, std::span<std::byte> into);
-  Result<S3Head> SettleWrite(const std::string& key, const std::string& write_id, Error refused);
+  Result<S3Head> SettleWrite(const std::string& key, const std::string& write_id, Error refused,
+                             bool in_doubt);
   Error ErrorOf(const net::HttpResponse& response, const std::string& where) const;
   // Waits about `wait`, at least `at_least`, and doubles `wait`.
   void BackOff(Duration& wait, Duration at_least);

@@ -104,11 +104,25 @@ TEST_F(S3ClientTest, AWriteThatWasNeverTakenIsNot) {
   };
   Expect({not_sent, not_sent, Plain(429), not_sent});
   EXPECT_EQ(PutNew().error().code, Code::kTransient);
-  Expect({not_sent, Plain(412)});
+  const auto anothers =
+      Plain(200, "", {{"content-length", "5"}, {"x-amz-meta-lithify-write", "another"}});
+  Expect({not_sent, Plain(412), anothers});
+  EXPECT_EQ(PutNew().error().code, Code::kConflict);
+  EXPECT_EQ(http_.requests.size(), 3u);
+  Expect({Plain(412), Plain(403)});
   EXPECT_EQ(PutNew().error().code, Code::kConflict);
   EXPECT_EQ(http_.requests.size(), 2u);
-  Expect({Plain(412)});
-  EXPECT_EQ(PutNew().error().code, Code::kConflict);
+}
+
+// Something on the way repeated it, and passed on the second answer.
+TEST_F(S3ClientTest, H5_AWriteThatWasRepeatedOnTheWayHasSucceeded) {
+  for (const int status : {409, 412}) {
+    Expect({Plain(status), MadeByTheFirst()});
+    const auto put = PutNew();
+    ASSERT_TRUE(put) << put.error().ToString();
+    EXPECT_EQ(*put, "\"mine\"");
+    EXPECT_EQ(http_.requests.size(), 2u);
+  }
 }
 
 TEST_F(S3ClientTest, ReadsAreTriedAgainAndNeverInDoubt) {
