@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "e2e"))
 
 import cli  # noqa: E402
+import tree as trees  # noqa: E402
 from pyiceberg.catalog.rest import RestCatalog  # noqa: E402
 
 from proxy import Proxy  # noqa: E402
@@ -56,3 +57,19 @@ def lake(catalog, proxy, home):
     """A namespace of its own; lithify goes through the proxy."""
     return RestLake(catalog, proxy.uri, (f"sales{next(numbers)}",),
                     {"XDG_STATE_HOME": str(home)})
+
+
+@pytest.fixture(scope="session")
+def s3_service(tmp_path_factory):
+    """The endpoint of a real S3 server with the bucket `lake`. LITHIFY_S3_SERVER: its script."""
+    script = os.environ.get("LITHIFY_S3_SERVER", "seaweedfs") + ".sh"
+    directory = tmp_path_factory.mktemp("s3")
+    endpoint = run_script(script, "start", directory)
+    yield endpoint
+    run_script(script, "stop", directory)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """An empty tree with the layout of the preset `ourios`, on disk."""
+    return trees.Tree(tmp_path / "lake")

@@ -31,6 +31,17 @@ class S3Server final : public testing::Environment {
  public:
   static inline std::string endpoint;
 
+  // What a script beside this file prints, without the line's end.
+  static std::string Script(const std::string& name, const std::string& arguments) {
+    const std::string command = "bash '" LITHIFY_SERVICES "/" + name + "' " + arguments;
+    std::FILE* pipe = popen(command.c_str(), "r");
+    std::string out;
+    for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) out += static_cast<char>(c);
+    pclose(pipe);
+    while (out.ends_with('\n')) out.pop_back();
+    return out;
+  }
+
   void SetUp() override {
     directory_ =
         std::filesystem::temp_directory_path() / ("lithify-s3-" + std::to_string(getpid()));
@@ -39,21 +50,13 @@ class S3Server final : public testing::Environment {
         << "the service did not start: " << endpoint;
   }
   void TearDown() override {
-    Run("stop");
+    (void)Run("stop");
     std::filesystem::remove_all(directory_);
   }
 
  private:
-  // The script's output without the line's end.
   std::string Run(const std::string& verb) const {
-    const std::string command = "bash '" LITHIFY_SERVICES "/" + S3ServerName() + ".sh' " + verb +
-                                " '" + directory_.string() + "'";
-    std::FILE* pipe = popen(command.c_str(), "r");
-    std::string out;
-    for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) out += static_cast<char>(c);
-    pclose(pipe);
-    while (out.ends_with('\n')) out.pop_back();
-    return out;
+    return Script(S3ServerName() + ".sh", verb + " '" + directory_.string() + "'");
   }
 
   std::filesystem::path directory_;
