@@ -33,7 +33,8 @@ try() {
   local dir=$1 port=$2 pid
   # Its gRPC ports are these and 10,000; two more services of its have fixed ports, unless told.
   "$WEED" -logtostderr server -ip=127.0.0.1 -ip.bind=127.0.0.1 -dir="$dir/data" \
-    -master.port="$port" -master.volumeSizeLimitMB=1024 -volume.port=$((port + 1)) -volume.max=16 \
+    -master.port="$port" -master.telemetry=false -master.volumeSizeLimitMB=1024 \
+    -volume.port=$((port + 1)) -volume.max=16 \
     -filer -filer.port=$((port + 2)) -s3 -s3.port=$((port + 3)) -s3.config="$dir/identities.json" \
     -s3.port.iceberg=0 -s3.port.lance=0 \
     >"$dir/server.log" 2>&1 </dev/null &
