@@ -81,6 +81,11 @@ class Collector {
       for (const GcDecision& decision : orphans) Report(report_.removed, decision);
       return false;
     }
+    if (removals.empty() && orphans.empty()) return false;
+    if (Status clock = storage::CheckClock(services_.store); !clock) {
+      report_.errors.push_back(std::move(clock.error()).In(id_.key_prefix));
+      return false;
+    }
     for (const GcDecision& decision : removals) {
       if (cancel.requested()) break;
       Remove(decision, files_.at(decision.name)->state == FileState::kRetired);
@@ -218,7 +223,14 @@ void CollectUploads(const HiveServices& services, const HiveSettings& settings,
            UuidV7Time(std::string_view(key).substr(name));
   };
   const Time before = services.clock.Now() - settings.options.gc_grace;
-  auto aborted = services.store.AbortStaleUploads("", before, is_ours, dry_run);
+  auto aborted = services.store.AbortStaleUploads("", before, is_ours, true);
+  if (aborted && !aborted->empty() && !dry_run) {
+    if (Status clock = storage::CheckClock(services.store); !clock) {
+      aborted = Fail(std::move(clock.error()));
+    } else {
+      aborted = services.store.AbortStaleUploads("", before, is_ours, false);
+    }
+  }
   if (!aborted) {
     report.errors.push_back(std::move(aborted.error()).In("uploads that were never completed"));
     return;

@@ -48,6 +48,7 @@ class Expire {
       if (dry_run) return DryRun();
       // Before the commit: who is stopped here has changed nothing.
       LITHIFY_TRY(FindDoomed(0));
+      LITHIFY_TRY(CheckClock(services_.locations, table_.metadata));
       LITHIFY_TRY(Audit(Phase::kIntent, {}));
       auto committed = commit::IcebergCommitter({services_.catalog, services_.locations,
                                                  services_.clock, services_.random,

@@ -325,6 +325,11 @@ Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTab
   return {};
 }
 
+Status CheckClock(storage::Locations& locations, const iceberg::TableMetadata& table) {
+  LITHIFY_TRY_ASSIGN(const auto place, locations.Resolve(table.location + "/x"));
+  return storage::CheckClock(*place.store);
+}
+
 Status ListBelow(storage::Locations& locations, const std::string& location,
                  const CancelFlag& cancel, Listing& listing) {
   // The store's keys are made into locations again below the canonical form of the start.

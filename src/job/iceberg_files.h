@@ -105,6 +105,9 @@ Error NameByLocation(Error error, const std::string& key, const std::string& loc
 // kConflict if the name stands for another table by now.
 Status SameTable(const catalog::LoadedTable& seen, const catalog::LoadedTable& now);
 
+// storage::CheckClock() of where a table is.
+Status CheckClock(storage::Locations& locations, const iceberg::TableMetadata& table);
+
 // Everything below a location, recursively. Links and special files are left out and counted.
 struct Listing {
   std::vector<plan::ListedFile> files;

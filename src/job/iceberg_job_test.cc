@@ -131,9 +131,11 @@ class ToldCatalog final : public catalog::Catalog {
 // A store each of whose requests is a round trip.
 class FarStore final : public storage::ForwardingStore {
  public:
-  FarStore(std::shared_ptr<storage::Store> store, std::vector<size_t>& batches)
-      : ForwardingStore(*store), kept_(std::move(store)), batches_(batches) {}
+  FarStore(std::shared_ptr<storage::Store> store, std::vector<size_t>& batches,
+           const Duration& skew)
+      : ForwardingStore(*store), kept_(std::move(store)), batches_(batches), skew_(skew) {}
   bool small_reads_are_cheap() const override { return false; }
+  Duration clock_skew() const override { return skew_; }
   std::vector<Status> RemoveMany(std::span<const std::string> keys) override {
     batches_.push_back(keys.size());
     return kept_->RemoveMany(keys);
@@ -142,6 +144,7 @@ class FarStore final : public storage::ForwardingStore {
  private:
   const std::shared_ptr<storage::Store> kept_;
   std::vector<size_t>& batches_;
+  const Duration& skew_;
 };
 
 class IcebergProcedures : public commit::IcebergTable {
@@ -218,8 +221,8 @@ class IcebergProcedures : public commit::IcebergTable {
         [hook = std::move(hook)](std::string_view op, const std::string& key, bool before)
             -> Status { return op == "Remove" && before ? hook(key) : Status(); });
     if (far_) {
-      faulty_ = storage::MakeStoreLocations(std::make_shared<FarStore>(std::move(over), batches_),
-                                            "s3", "b");
+      faulty_ = storage::MakeStoreLocations(
+          std::make_shared<FarStore>(std::move(over), batches_, skew_), "s3", "b");
       return;
     }
     faulty_ = storage::MakeStoreLocations(std::move(over), "s3", "b");
@@ -262,6 +265,7 @@ class IcebergProcedures : public commit::IcebergTable {
 
   std::vector<size_t> batches_;  // Of removals, where the store is far.
   bool far_ = false;
+  Duration skew_{};                             // Of the far store's clock.
   std::unique_ptr<storage::Locations> faulty_;  // Null: nothing fails.
   CountingRunner::State runner_;
   ToldCatalog told_{catalog_};
@@ -491,6 +495,30 @@ TEST_F(IcebergProcedures, R184OrphansOfAFarStoreAreLookedAtAgain) {
   EXPECT_EQ(store_->Get(replaced, 100)->bytes, "another");
   EXPECT_FALSE(store_->Stat(base + "249"));
   EXPECT_EQ(batches_, (std::vector<size_t>{100, 100, 49}));
+}
+
+// By a clock that is wrong, files of today are old.
+TEST_F(IcebergProcedures, NothingIsRemovedByAWrongClock) {
+  far_ = true;
+  Fill(40);
+  ASSERT_EQ(Rewrite(Request()).value().status, RewriteStatus::kCommitted);
+  ASSERT_TRUE(store_->PutNew("t/data/orphan", "x"));
+  clock_.Sleep(std::chrono::hours(100));
+  FailRemovals([](const std::string&) { return Status(); });
+  plan::ExpireOptions expire;
+  expire.older_than = clock_.Now();
+  for (const Duration skew : {std::chrono::minutes(5), std::chrono::minutes(-5)}) {
+    skew_ = skew;
+    const auto orphans = Job().RemoveOrphanFiles(ident_, {}, false, cancel_);
+    ASSERT_FALSE(orphans);
+    EXPECT_THAT(orphans.error().ToString(), HasSubstr("the store's clock is 5 min"));
+    const auto expired = Job().ExpireSnapshots(ident_, expire, false, cancel_);
+    ASSERT_FALSE(expired);
+    EXPECT_EQ(expired.error().code, Code::kInvalid);
+    EXPECT_TRUE(store_->Stat("t/data/orphan"));
+  }
+  skew_ = std::chrono::minutes(3);
+  EXPECT_EQ(Job().RemoveOrphanFiles(ident_, {}, false, cancel_)->files_removed, 1);
 }
 
 // --- the audit log -----------------------------------------------------------------------------

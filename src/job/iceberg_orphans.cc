@@ -55,6 +55,7 @@ class Orphans {
     LITHIFY_TRY_ASSIGN(const auto newer, LoadAudited(services_, ident_, Event()));
     LITHIFY_TRY(SameTable(table_, newer));
     LITHIFY_TRY(Reach(newer));
+    if (!dry_run) LITHIFY_TRY(CheckClock(services_.locations, newer.metadata));
     LITHIFY_TRY_ASSIGN(report_.orphans, plan::PlanOrphans(listing_.files, referenced_, options,
                                                           services_.clock.Now()));
     Doomed doomed;

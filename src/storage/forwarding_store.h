@@ -46,6 +46,7 @@ class ForwardingStore : public Store {
       const std::function<bool(const std::string& key)>& is_ours, bool dry_run) override {
     return store_.AbortStaleUploads(prefix, before, is_ours, dry_run);
   }
+  Duration clock_skew() const override { return store_.clock_skew(); }
   bool small_reads_are_cheap() const override { return store_.small_reads_are_cheap(); }
   std::string Describe() const override { return store_.Describe(); }
 

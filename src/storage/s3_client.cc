@@ -22,7 +22,6 @@ using s3::NumberOf;
 
 constexpr int64_t kSlowestBytesPerSecond = 256 * kKiB;
 // Stores take 15 minutes; what is signed with a wrong time is refused or soon will be.
-constexpr Duration kClockTolerance = std::chrono::minutes(4);
 constexpr Duration kLongestWait = std::chrono::seconds(20);
 constexpr std::string_view kWriteIdHeader = "x-amz-meta-lithify-write";
 
@@ -110,6 +109,8 @@ Result<HttpResponse> S3Client::SendOnce(HttpRequest& request, const net::SigV4Re
   request.authorization = std::move(made.authorization);
   const S3Pace::Turn turn(pace_);
   LITHIFY_TRY_ASSIGN(HttpResponse response, http_.Send(request, limits));
+  const auto date = net::ParseHttpDate(response.Header("date").value_or(""));
+  if (date) skew_ = (*date - clock_.Now()).count();
   if (response.status == 429 || response.status == 503) {
     pace_.Throttled(clock_.Monotonic());
   } else {
@@ -124,8 +125,7 @@ Result<HttpResponse> S3Client::SendOnce(HttpRequest& request, const net::SigV4Re
       refusal.credentials = credentials_.Invalidate(credentials).has_value();
     }
     // Told by the times, not by the code: the answer to a HEAD has none.
-    const auto date = net::ParseHttpDate(response.Header("date").value_or(""));
-    if (date && std::chrono::abs(*date - signed_at) > kClockTolerance) {
+    if (date && std::chrono::abs(*date - signed_at) > kClockSkewMax) {
       ahead_ = (*date - clock_.Now()).count();
       refusal.time = true;
     }

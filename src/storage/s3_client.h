@@ -152,6 +152,8 @@ class S3Client {
   Result<S3UploadPage> ListUploads(const std::string& prefix, const S3UploadPage& after);
 
   std::string NewWriteId();
+  // By the time of the last answer; zero before the first.
+  Duration clock_skew() const { return Duration(skew_.load()); }
 
  private:
   struct Call;
@@ -182,7 +184,9 @@ class S3Client {
   std::string host_;         // With the bucket, unless by path.
   std::string path_prefix_;  // "/bucket", or nothing.
   S3Pace pace_;
-  std::atomic<int64_t> ahead_{0};  // Microseconds that the store's clock is ahead of ours.
+  // Microseconds that the store's clock is ahead of ours: what is signed with, and what was heard.
+  std::atomic<int64_t> ahead_{0};
+  std::atomic<int64_t> skew_{0};
   std::atomic<bool> deletes_one_by_one_{false};  // The store knows no other way.
 };
 

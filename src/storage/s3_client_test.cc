@@ -109,9 +109,10 @@ TEST_F(S3ClientTest, AWriteThatWasNeverTakenIsNot) {
   Expect({not_sent, Plain(412), anothers});
   EXPECT_EQ(PutNew().error().code, Code::kConflict);
   EXPECT_EQ(http_.requests.size(), 3u);
-  Expect({Plain(412), Plain(403)});
+  // A HEAD that is refused is followed by a read, whose answer says why.
+  Expect({Plain(412), Plain(403), Plain(403)});
   EXPECT_EQ(PutNew().error().code, Code::kConflict);
-  EXPECT_EQ(http_.requests.size(), 2u);
+  EXPECT_EQ(http_.requests.size(), 3u);
 }
 
 // Something on the way repeated it, and passed on the second answer.
@@ -265,6 +266,15 @@ TEST_F(S3ClientTest, ATimeThatIsNearOrNoneChangesNothing) {
   ASSERT_TRUE(client_.Head("x"));
   ASSERT_TRUE(client_.Head("x"));
   EXPECT_EQ(HeaderOf(http_.requests[1], "x-amz-date"), "20261129T162000Z");
+  // But it tells those who go by ages.
+  EXPECT_EQ(client_.clock_skew(), std::chrono::hours(2) + std::chrono::seconds(7));
+  S3Store store(client_, "");
+  const Status clock = CheckClock(store);
+  ASSERT_FALSE(clock);
+  EXPECT_THAT(clock.error().ToString(), HasSubstr("the store's clock is 2 h 00 min ahead of"));
+  Expect({Plain(200, "", {{"content-length", "5"}, {"date", "Sun, 29 Nov 2026 16:16:01 GMT"}})});
+  ASSERT_TRUE(client_.Head("x"));
+  EXPECT_TRUE(CheckClock(store));
 }
 
 TEST_F(S3ClientTest, ErrorsNameWhatAndWhereAndNoSecret) {

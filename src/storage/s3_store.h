@@ -41,6 +41,7 @@ class S3Store final : public Store {
   Result<std::vector<ObjectInfo>> AbortStaleUploads(
       const std::string& prefix, Time before,
       const std::function<bool(const std::string& key)>& is_ours, bool dry_run) override;
+  Duration clock_skew() const override { return client_.clock_skew(); }
   std::string Describe() const override;
 
   // Whether the store keeps its word on conditions: tried out with an object under `key`, which is

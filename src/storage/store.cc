@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/text.h"
+
 namespace lithify::storage {
 
 Status CheckKey(std::string_view key) {
@@ -30,6 +32,15 @@ Status CheckPrefix(std::string_view prefix) {
   }
   prefix.remove_suffix(1);
   return CheckKey(prefix);
+}
+
+Status CheckClock(const Store& store) {
+  const Duration skew = store.clock_skew();
+  if (std::chrono::abs(skew) <= kClockSkewMax) return {};
+  return Fail(Code::kInvalid,
+              "the store's clock is " + FormatDuration(std::chrono::abs(skew)) +
+                  (skew > Duration::zero() ? " ahead of" : " behind") + " this machine's",
+              store.Describe(), "nothing is removed by its age before the clock is set right");
 }
 
 Result<std::vector<ObjectInfo>> Store::List(const std::string& prefix) {

@@ -122,6 +122,9 @@ class Store {
   // Whether a read of few bytes costs little more than these bytes: on disks of this machine and in
   // memory. False: it is a round trip, and had better bring much.
   virtual bool small_reads_are_cheap() const { return false; }
+  // How far the store's clock was ahead of this machine's when it was last heard of (negative:
+  // behind); zero where there is only one, or nothing was heard.
+  virtual Duration clock_skew() const { return Duration::zero(); }
   // For messages: "/data/lake" or "memory:".
   virtual std::string Describe() const = 0;
 };
@@ -130,6 +133,10 @@ class Store {
 Status CheckKey(std::string_view key);
 // The same for a prefix: empty, or a well-formed key and a slash.
 Status CheckPrefix(std::string_view prefix);
+// kInvalid if the store's clock and this machine's are more than kClockSkewMax apart: then no age
+// of an object says whether it may be removed.
+inline constexpr Duration kClockSkewMax = std::chrono::minutes(4);
+Status CheckClock(const Store& store);
 
 }  // namespace lithify::storage
 
