@@ -13,7 +13,7 @@ namespace lithify::net {
 namespace {
 
 constexpr size_t kMaxHeaderBytes = 256 * 1024;
-constexpr size_t kMaxIdleHandles = 16;
+constexpr size_t kMaxIdleHandles = 64;
 
 std::string LowerCase(std::string_view text) {
   std::string out(text);

@@ -1,6 +1,7 @@
 // The contract of storage::Store on real S3 servers, and what is S3's own.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,11 +22,71 @@ struct ContractWorld final : World {
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::Values("S3"),
                          [](const auto& param) { return param.param; });
 
+// Turns a bit of what is put, so many times, and counts.
+class Damaging final : public net::HttpClient {
+ public:
+  explicit Damaging(net::HttpClient& inner) : inner_(inner) {}
+  Result<net::HttpResponse> Send(const net::HttpRequest& request,
+                                 const net::HttpLimits& limits) override {
+    ++requests;
+    if (request.method != net::HttpMethod::kPut || left == 0) return inner_.Send(request, limits);
+    --left;
+    net::HttpRequest damaged = request;
+    damaged.body[damaged.body.size() / 2] ^= 1;
+    return inner_.Send(damaged, limits);
+  }
+  std::atomic<int> left{0};
+  std::atomic<int> requests{0};
+
+ private:
+  net::HttpClient& inner_;
+};
+
 class S3StoreTest : public testing::Test {
  protected:
   S3Store& store() { return *world_.s3; }
   S3World world_{S3Server::endpoint};
+  Damaging http_{*world_.http};
+  S3Client client_{world_.client->options(), http_,        world_.credentials, world_.clock,
+                   [](Duration) {},          world_.random};
+  S3Store over_{client_, world_.prefix};
 };
+
+// That the body's hash is signed is not enough: not every server looks at it.
+TEST_F(S3StoreTest, WhatComesDamagedIsSentAgain) {
+  http_.left = 1;
+  const Status put = over_.PutNew("x", "bytes");
+  ASSERT_TRUE(put) << put.error().ToString();
+  EXPECT_EQ(over_.Get("x", 9).value().bytes, "bytes");
+  http_.left = 2;
+  const std::string content(20 * kMiB, 'x');
+  auto writer = over_.Create("y").value();
+  ASSERT_TRUE(writer->Append(Bytes(content)));
+  ASSERT_TRUE(writer->Publish());
+  EXPECT_EQ(http_.left, 0);
+  EXPECT_TRUE(over_.Get("y", kGiB).value().bytes == content);
+  http_.left = client_.options().attempts;
+  EXPECT_EQ(over_.PutNew("z", "bytes").error().code, Code::kTransient);
+  EXPECT_EQ(http_.left, 0);
+  EXPECT_EQ(over_.Stat("z").error().code, Code::kNotFound);
+}
+
+TEST_F(S3StoreTest, I21_ManyAreRemovedWithOneRequest) {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 20; ++i) {
+    keys.push_back("d/" + std::to_string(i % 3) + "/" + std::to_string(i));
+    ASSERT_TRUE(over_.PutNew(keys.back(), "x"));
+  }
+  http_.requests = 0;
+  for (const Status& removed : over_.RemoveMany(keys)) {
+    EXPECT_TRUE(removed) << removed.error().ToString();
+  }
+  EXPECT_EQ(http_.requests, 1);
+  ASSERT_TRUE(over_.ListPages("", ListDepth::kAll, [](std::vector<ObjectInfo> page) -> Status {
+    return Fail(Code::kInternal, page.front().key);
+  }));
+  EXPECT_EQ(http_.requests, 2);
+}
 
 TEST_F(S3StoreTest, Q2_TheServerHonoursConditions) {
   const Status probed = store().Probe("probe");
