@@ -4,9 +4,13 @@
 #include <arrow/result.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "base/text.h"
+#include "rewrite/footer.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -98,10 +102,8 @@ class ArrowFile final : public PositionedFile {
       if (auto go_on = cancel_->Check(); !go_on) return ToArrow(go_on.error());
     }
     if (position < 0 || nbytes < 0) return arrow::Status::Invalid("negative offset or length");
-    auto reader = cache_.Get(key_);
-    if (!reader) return ToArrow(reader.error());
-    auto got = (*reader)->ReadAt(
-        position, std::span(static_cast<std::byte*>(out), static_cast<size_t>(nbytes)));
+    auto got = cache_.ReadAt(
+        key_, position, std::span(static_cast<std::byte*>(out), static_cast<size_t>(nbytes)));
     if (!got) return ToArrow(got.error());
     return *got;
   }
@@ -118,6 +120,23 @@ class ArrowFile final : public PositionedFile {
   const std::string key_;
   const CancelFlag* cancel_;
 };
+
+// What there is of it, up to that size.
+Result<int64_t> ReadWhole(storage::Store& store, const std::string& key, std::span<std::byte> out) {
+  if (store.small_reads_are_cheap()) {
+    LITHIFY_TRY_ASSIGN(const auto reader, store.Open(key));
+    return reader->ReadAt(0, out);
+  }
+  // To open it would be one more request.
+  auto blob = store.Get(key, std::ssize(out));
+  if (!blob && blob.error().code == Code::kLimit) {
+    return Fail(Code::kCorrupt, "the file is longer than its listing says", key,
+                "find out who writes to it; files of a table are never changed in place");
+  }
+  if (!blob) return Fail(std::move(blob.error()));
+  std::ranges::copy(std::as_bytes(std::span(blob->bytes)), out.begin());
+  return std::ssize(blob->bytes);
+}
 
 class ArrowSink final : public arrow::io::OutputStream {
  public:
@@ -173,6 +192,34 @@ Status BoundedPool::Check() {
   return Fail(FromArrow(arrow::Status::OutOfMemory("over ", bytes_max_, " bytes")));
 }
 
+int64_t ReadAheadBytes(const storage::Store& store, int64_t memory_bytes) {
+  return store.small_reads_are_cheap() ? 0 : memory_bytes / 6;
+}
+
+int64_t FooterReadBytes(const storage::Store& store) {
+  return store.small_reads_are_cheap() ? kFooterReadBytes : 8 * kFooterReadBytes;
+}
+
+ReaderCache::ReaderCache(storage::Store& store, size_t open_max)
+    : store_(store),
+      open_max_(store.small_reads_are_cheap() ? open_max : std::numeric_limits<size_t>::max()) {}
+
+ReaderCache::ReaderCache(storage::Store& store, size_t open_max, int64_t ahead_bytes,
+                         const CancelFlag* cancel)
+    : ReaderCache(store, open_max) {
+  // With less there is no room for several requests that are worth it.
+  if (ahead_bytes < kMiB) return;
+  ahead_ = std::make_unique<storage::ReadAhead>([this](const std::string& key) { return Get(key); },
+                                                ahead_bytes, cancel);
+}
+
+Result<int64_t> ReaderCache::ReadAt(const std::string& key, int64_t offset,
+                                    std::span<std::byte> out) {
+  if (ahead_ != nullptr) return ahead_->ReadAt(key, offset, out);
+  LITHIFY_TRY_ASSIGN(const auto reader, Get(key));
+  return reader->ReadAt(offset, out);
+}
+
 Result<std::shared_ptr<storage::Reader>> ReaderCache::Get(const std::string& key) {
   {
     std::lock_guard lock(mutex_);
@@ -208,10 +255,9 @@ Result<std::shared_ptr<arrow::io::RandomAccessFile>> ReadArrowFile(storage::Stor
   auto allocated = arrow::AllocateBuffer(size, pool);
   if (!allocated.ok()) return Fail(FromArrow(allocated.status()));
   std::shared_ptr<arrow::Buffer> bytes = std::move(*allocated);
-  LITHIFY_TRY_ASSIGN(const auto reader, store.Open(key));
   const auto out =
       std::span(reinterpret_cast<std::byte*>(bytes->mutable_data()), static_cast<size_t>(size));
-  LITHIFY_TRY_ASSIGN(const int64_t got, reader->ReadAt(0, out));
+  LITHIFY_TRY_ASSIGN(const int64_t got, ReadWhole(store, key, out));
   if (got != size) {
     return Fail(Code::kCorrupt, "the file is shorter than its listing says", key,
                 "restore the file from its source, or move it out of the partition");

@@ -15,6 +15,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@
 
 #include "base/cancel.h"
 #include "base/result.h"
+#include "storage/read_ahead.h"
 #include "storage/store.h"
 
 namespace lithify::rewrite {
@@ -55,13 +57,31 @@ auto GuardParquet(const std::string& where, Body&& body) -> decltype(body()) {
   }
 }
 
+// Of a bound on the memory of a rewrite, what is for reading ahead where reads are requests. It
+// holds what goes into one row group of an output, which are at most as large (BoundShape()).
+int64_t ReadAheadBytes(const storage::Store& store, int64_t memory_bytes);
+
+// Objects of up to so many bytes are read whole where reads are requests: to transfer them takes
+// about as long as two round trips, and their parts would take more of these.
+inline constexpr int64_t kWholeBytes = int64_t{4} << 20;
+
+// What one read for a footer asks for: where reads are requests enough for some hundred columns.
+int64_t FooterReadBytes(const storage::Store& store);
+
 // Keeps at most `open_max` objects of one store open and opens them again on demand, so that a
-// group may have more inputs than the process may have descriptors. Thread-safe.
+// group may have more inputs than the process may have descriptors. Where to open one is a request,
+// they all stay open. Thread-safe.
 class ReaderCache {
  public:
-  ReaderCache(storage::Store& store, size_t open_max) : store_(store), open_max_(open_max) {}
+  ReaderCache(storage::Store& store, size_t open_max);
+  // Likewise, and reads ahead with so much memory, 0: not; see ReadAheadBytes().
+  ReaderCache(storage::Store& store, size_t open_max, int64_t ahead_bytes,
+              const CancelFlag* cancel);
   Result<std::shared_ptr<storage::Reader>> Get(const std::string& key);
+  // As the reader's.
+  Result<int64_t> ReadAt(const std::string& key, int64_t offset, std::span<std::byte> out);
   storage::Store& store() const { return store_; }
+  storage::ReadAhead* ahead() const { return ahead_.get(); }  // May be null.
 
  private:
   struct Entry {
@@ -74,6 +94,7 @@ class ReaderCache {
   std::list<Entry> entries_;  // Most recently used last.
   std::unordered_map<std::string_view, std::list<Entry>::iterator>
       by_key_;  // Of the entries' keys.
+  std::unique_ptr<storage::ReadAhead> ahead_;  // Reads through this.
 };
 
 // `key` of `cache` as an Arrow file. Reads fail with kCancelled once `cancel` is raised.

@@ -164,6 +164,7 @@ bool ReadColumn(CompactReader& in, uint8_t type, StoredChunk& out) {
       case 12: return ReadStatistics(in, field, out.statistics);
       case 13: return ReadEncodingCounts(in, field, out.data_page_encodings);
       case 14: return in.Int64(field, out.bloom_filter_offset);
+      case 15: return in.Int32(field, out.bloom_filter_length);
       case 16: return ReadSizes(in, field, out.sizes);
       case 17: return PassGeospatial(in, field);
       default: return false;

@@ -89,6 +89,7 @@ struct StoredChunk {
   int64_t data_page_offset = 0;
   std::optional<int64_t> dictionary_page_offset;
   std::optional<int64_t> bloom_filter_offset;
+  std::optional<int32_t> bloom_filter_length;
 
   struct Statistics {
     std::optional<std::string_view> max;  // The deprecated pair, in the order of signed values.

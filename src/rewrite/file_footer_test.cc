@@ -126,6 +126,7 @@ void ExpectSameChunk(const Footer& footer, int g, int c,
   EXPECT_EQ(chunk.dictionary_page_offset.has_value(), wanted.has_dictionary_page());
   EXPECT_EQ(chunk.dictionary_page_offset.value_or(0), wanted.dictionary_page_offset());
   EXPECT_EQ(chunk.bloom_filter_offset, wanted.bloom_filter_offset());
+  EXPECT_EQ(chunk.bloom_filter_length, wanted.bloom_filter_length());
   ExpectSameStatistics(footer, chunk, *footer.schema().Column(c), wanted);
   const auto sizes = wanted.size_statistics();
   ASSERT_EQ(chunk.sizes.has_value(), sizes != nullptr);

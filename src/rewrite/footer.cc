@@ -17,7 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kTailBytes = 8;  // Footer length and magic.
-constexpr int64_t kEndBytes = 32 * 1024;
 
 Error Damaged(std::string why) {
   return Error{Code::kCorrupt, std::move(why), "",
@@ -94,14 +93,13 @@ Result<std::string> UnsupportedChunk(const StoredChunk& chunk,
 }  // namespace
 
 Result<std::shared_ptr<const Footer>> ReadFooter(arrow::io::RandomAccessFile& file, int64_t size,
-                                                 FileKinds& kinds) {
+                                                 FileKinds& kinds, int64_t read_bytes) {
   if (size == 0) return Fail(Damaged("the file is empty (0 bytes), which is no Parquet file"));
   if (size < 12) {
     return Fail(Damaged("the file has " + std::to_string(size) +
                         " bytes, fewer than the smallest Parquet file"));
   }
-  // Most footers come with the first read: on an object store each one is a round trip.
-  const int64_t end_bytes = std::min(size, kEndBytes);
+  const int64_t end_bytes = std::min(size, std::max(read_bytes, kTailBytes));
   auto end = file.ReadAt(size - end_bytes, end_bytes);
   if (!end.ok()) return Fail(FromArrow(end.status()));
   if ((*end)->size() != end_bytes) {

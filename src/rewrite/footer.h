@@ -22,10 +22,14 @@ inline constexpr std::string_view kCreatedBy = "lithify version 0.1.0 (build rel
 
 inline constexpr int64_t kFooterBytesMax = 256LL * 1024 * 1024;
 
+// One read from the end of a file asks for so many: most footers come with it.
+inline constexpr int64_t kFooterReadBytes = 32 * 1024;
+
 // Reads and checks the footer. kCorrupt: not a complete Parquet file. kUnsupported: encrypted. As
 // Footer::Parse() does it throws Parquet's exceptions.
 Result<std::shared_ptr<const Footer>> ReadFooter(arrow::io::RandomAccessFile& file, int64_t size,
-                                                 FileKinds& kinds);
+                                                 FileKinds& kinds,
+                                                 int64_t read_bytes = kFooterReadBytes);
 
 // Empty if every column chunk can be decoded here; else the reason. Also checks that chunk offsets
 // and sizes lie within the file, and that histograms of levels have as many numbers as there are

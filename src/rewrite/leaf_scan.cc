@@ -44,9 +44,12 @@ std::string_view OtherFormat(arrow::io::RandomAccessFile& file, int64_t size) {
 
 // Chunks go through a small buffer of the bounded pool, so that the bound holds for chunks of any
 // size.
-int64_t ReadBytes(const BoundedPool& pool) {
-  return std::clamp(pool.bytes_max() / 32, 16 * kKiB, kMiB);
+int64_t ReadBytes(const BoundedPool& pool, bool cheap) {
+  return std::clamp(pool.bytes_max() / 32, 16 * kKiB, cheap ? kMiB : 4 * kMiB);
 }
+
+// Of a file that is read whole where its parts would be requests of their own.
+int64_t WholeBytes(const BoundedPool& pool) { return std::min(pool.bytes_max() / 8, kWholeBytes); }
 
 // ------------------------------------------------------------------------------------ schema
 
@@ -381,8 +384,11 @@ Result<ScanFile> OpenScanFile(ReaderCache& cache, const std::string& key, int64_
     ScanFile scan;
     scan.key = key;
     auto file = MakeArrowFile(cache, key, size, cancel);
+    if (!cache.store().small_reads_are_cheap() && size <= WholeBytes(pool)) {
+      LITHIFY_TRY_ASSIGN(file, ReadArrowFile(cache.store(), key, size, pool.hard(), cancel));
+    }
     FileKinds kinds;
-    auto footer = ReadFooter(*file, size, kinds);
+    auto footer = ReadFooter(*file, size, kinds, FooterReadBytes(cache.store()));
     if (!footer) {
       const std::string_view other = OtherFormat(*file, size);
       if (footer.error().code != Code::kCorrupt || other.empty()) {
@@ -403,7 +409,7 @@ Result<ScanFile> OpenScanFile(ReaderCache& cache, const std::string& key, int64_
     scan.file = std::move(file);
     scan.size = size;
     scan.pool = pool.hard();
-    scan.read_bytes = ReadBytes(pool);
+    scan.read_bytes = ReadBytes(pool, cache.store().small_reads_are_cheap());
     return scan;
   });
 }

@@ -1,5 +1,6 @@
 #include "rewrite/open_group.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -32,14 +33,15 @@ Status CheckClaims(const InputFile& input, const InputSource& source) {
 }
 
 // Which of the inputs are read once and kept. Small ones are, up to a bound: column after column,
-// opening them again and again would cost more than their bytes.
-std::vector<char> ChooseHeld(const std::vector<InputFile>& inputs, int64_t bytes_max) {
-  constexpr int64_t kSmallBytes = 512 * kKiB;
+// opening them again and again would cost more than their bytes. Where each read is a request, so
+// would their footers alone.
+std::vector<char> ChooseHeld(const std::vector<InputFile>& inputs, int64_t bytes_max, bool cheap) {
+  const int64_t small_bytes = cheap ? 512 * kKiB : kWholeBytes;
   std::vector<char> held(inputs.size(), false);
   int64_t left = bytes_max;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const int64_t size = inputs[i].size;
-    held[i] = size > 0 && size <= kSmallBytes && size <= left;
+    held[i] = size > 0 && size <= small_bytes && size <= left;
     if (held[i]) left -= size;
   }
   return held;
@@ -61,7 +63,9 @@ Result<std::unique_ptr<InputSource>> OpenInput(ReaderCache& cache, const InputFi
     } else {
       source->file = MakeArrowFile(cache, input.key, input.size, cancel);
     }
-    LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*source->file, input.size, kinds));
+    LITHIFY_TRY_ASSIGN(
+        source->footer,
+        ReadFooter(*source->file, input.size, kinds, FooterReadBytes(cache.store())));
     LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*source->footer, input.size));
     if (!reason.empty()) return Fail(Code::kUnsupported, reason);
     LITHIFY_TRY(CheckClaims(input, *source));
@@ -75,9 +79,13 @@ Result<std::unique_ptr<InputSource>> OpenInput(ReaderCache& cache, const InputFi
 Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>& inputs,
                                Reading reading, int threads, BoundedPool& pool,
                                const CancelFlag* cancel) {
+  const bool cheap = cache.store().small_reads_are_cheap();
   const std::vector<char> held =
-      ChooseHeld(inputs, reading == Reading::kPages ? pool.bytes_max() / 8 : 0);
+      ChooseHeld(inputs, reading == Reading::kPages ? pool.bytes_max() / 8 : 0, cheap);
+  // They mostly wait.
+  if (!cheap) threads = std::max(threads, storage::ReadAhead::kRequestsAtOnce);
   OpenedGroup group;
+  group.ahead = cache.ahead();
   group.inputs.resize(inputs.size());
   FileKinds kinds;
   std::atomic<int64_t> footer_bytes{0};  // Outside of any pool.

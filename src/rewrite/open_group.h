@@ -20,6 +20,8 @@ struct OpenedGroup {
   std::vector<OutputLeaf> leaves;
   std::vector<std::string> notes;
   bool one_schema = true;
+  // What the inputs are read through, to be told what is read; null: nothing is read ahead.
+  storage::ReadAhead* ahead = nullptr;
 };
 
 // What will be read of the inputs besides.

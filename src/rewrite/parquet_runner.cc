@@ -91,12 +91,20 @@ class ParquetRunner final : public GroupRunner {
       : store_(store), memory_bytes_(memory_bytes) {}
 
   Result<FileFacts> Inspect(const std::string& key) override {
-    LITHIFY_TRY_ASSIGN(const auto info, store_.Stat(key));
-    if (auto known = known_.Find(info)) return std::move(*known);
     ReaderCache cache(store_, 1);
+    storage::ObjectInfo info;
+    if (store_.small_reads_are_cheap()) {
+      LITHIFY_TRY_ASSIGN(info, store_.Stat(key));
+      if (auto known = known_.Find(info)) return std::move(*known);
+    } else {
+      // To open it tells its size, too; no such store tells when an object was altered.
+      LITHIFY_TRY_ASSIGN(const auto reader, cache.Get(key));
+      info.size = reader->size();
+    }
     auto file = MakeArrowFile(cache, key, info.size, nullptr);
     auto facts = GuardParquet(key, [&]() -> Result<FileFacts> {
-      LITHIFY_TRY_ASSIGN(const auto footer, ReadFooter(*file, info.size, kinds_));
+      LITHIFY_TRY_ASSIGN(const auto footer,
+                         ReadFooter(*file, info.size, kinds_, FooterReadBytes(store_)));
       return FactsFrom(*footer, info.size);
     });
     if (!facts && facts.error().code == Code::kUnsupported) {
@@ -138,8 +146,9 @@ class ParquetRunner final : public GroupRunner {
   Result<VerifyReport> VerifyFile(const std::string& key, const RowRule& rows,
                                   const CancelFlag& cancel) override {
     LITHIFY_TRY_ASSIGN(const auto info, store_.Stat(key));
-    BoundedPool pool(PoolBytes(memory_bytes_));
-    ReaderCache cache(store_, 1);
+    const int64_t ahead_bytes = ReadAheadBytes(store_, memory_bytes_);
+    BoundedPool pool(PoolBytes(memory_bytes_) - ahead_bytes);
+    ReaderCache cache(store_, 1, ahead_bytes, &cancel);
     LITHIFY_TRY_ASSIGN(auto file, OpenFile(cache, InputFile{key, info.size}, pool, &cancel));
     VerifyReport report;
     LITHIFY_TRY_ASSIGN(const auto mark,
@@ -182,8 +191,10 @@ class ParquetRunner final : public GroupRunner {
   Result<GroupReport> RunOnce(const GroupRequest& request, const CancelFlag& cancel,
                               Attempt& attempt) {
     LITHIFY_TRY(cancel.Check());
-    BoundedPool pool(PoolBytes(request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_));
-    ReaderCache cache(store_, kOpenFilesMax);
+    const int64_t memory = request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_;
+    const int64_t ahead_bytes = ReadAheadBytes(store_, memory);
+    BoundedPool pool(PoolBytes(memory) - ahead_bytes);
+    ReaderCache cache(store_, kOpenFilesMax, ahead_bytes, &cancel);
     const auto rewrite = [&]() -> Result<RecodeResult> {
       LITHIFY_TRY_ASSIGN(auto group, OpenGroup(cache, request.inputs, request.table.get(),
                                                Reading::kPages, request.threads, pool, &cancel));
@@ -226,10 +237,13 @@ class ParquetRunner final : public GroupRunner {
 
   Status VerifyOutputs(const GroupRequest& request, const RecodeResult& recoded, BoundedPool& pool,
                        const CancelFlag& cancel) {
+    // By now nothing of the inputs is held any more.
+    const int64_t ahead_bytes =
+        ReadAheadBytes(store_, request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_);
     for (size_t i = 0; i < recoded.report.outputs.size(); ++i) {
       const OutputFile& output = recoded.report.outputs[i];
       const std::string key = request.partition + output.name;
-      ReaderCache cache(store_, 1);
+      ReaderCache cache(store_, 1, ahead_bytes, &cancel);
       LITHIFY_TRY_ASSIGN(auto file, OpenFile(cache, InputFile{key, output.size}, pool, &cancel));
       if (file.inputs.front()->footer->num_rows() != output.rows) {
         return Fail(Code::kCorrupt, "the output's footer has another number of rows than written",

@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "base/parallel.h"
@@ -20,6 +21,7 @@
 #include "rewrite/footer.h"
 #include "rewrite/metadata_merge.h"
 #include "rewrite/page_threads.h"
+#include "rewrite/read_plan.h"
 #include "rewrite/row_check.h"
 #include "rewrite/row_group_plan.h"
 #include "rewrite/row_hash.h"
@@ -132,6 +134,8 @@ class Recoder {
 
   Result<RecodeResult> Run() {
     hold_bytes_ = request_.memory_bytes > 0 ? request_.memory_bytes / 8 : 64 * kMiB;
+    // What is read ahead stays in memory as it is.
+    if (group_.ahead != nullptr) hold_bytes_ = 0;
     // Rows of a table are where its metadata says, whatever their path.
     static const RowRule kNoRule;
     LITHIFY_TRY_ASSIGN(checker_, RowChecker::Make(request_.table ? kNoRule : request_.rows,
@@ -235,6 +239,7 @@ class Recoder {
     if (cut > 0) result_.report.recoded[WhyRecoded(request_.shape, false)] += cut;
     Roll roll;
     for (const RowGroupPlan& group : plan) roll.input_bytes += group.input_bytes;
+    ExpectReads(plan);
     std::unique_ptr<Output> output;
     int64_t first_row = 0;
     for (const RowGroupPlan& group : plan) {
@@ -248,11 +253,27 @@ class Recoder {
         LITHIFY_TRY_ASSIGN(output, OpenOutput());
       }
       LITHIFY_TRY(WriteRowGroup(*output, group, first_row));
+      EndRound();
       first_row += group.rows;
       roll.input_done += group.input_bytes;
     }
     if (output) LITHIFY_TRY(CloseOutput(*output));
     return {};
+  }
+
+  // Where that helps, tells what will be read: a round is a row group of the outputs.
+  void ExpectReads(const std::vector<RowGroupPlan>& plan) {
+    if (group_.ahead == nullptr) return;
+    std::vector<size_t> order = order_;
+    // One column after the other is in their own order.
+    if (Threads() <= 1) std::ranges::sort(order);
+    group_.ahead->Expect(PlanReads(group_, plan, order, request_.shape.splice,
+                                   group_.ahead->extent_bytes_max()));
+  }
+
+  void EndRound() {
+    if (group_.ahead != nullptr) group_.ahead->End(round_);
+    ++round_;
   }
 
   // Progress of one group, in bytes, for the decision where a file ends.
@@ -314,7 +335,7 @@ class Recoder {
 
   Status CloseOutput(Output& output) {
     OutputMark mark{request_.job_id, request_.partition, InputNames(), {}};
-    if (digested()) LITHIFY_TRY(SampleSpliced(output));
+    if (digested()) LITHIFY_TRY(SampleOne(output));
     LITHIFY_TRY(output.Close(std::move(mark), request_.table.get()));
     result_.report.outputs.push_back(output.Describe());
     result_.writers.push_back(output.TakeWriter());
@@ -338,8 +359,9 @@ class Recoder {
     LITHIFY_TRY(checker_->CheckTimes(work.shared.times(),
                                      [&](int64_t row) { return PlaceOf(first_row + row); }));
     rows_in_ += plan.rows;
+    const size_t spliced_before = output.spliced().size();
     AddDigests(output, work);
-    return {};
+    return digested() ? SampleSpliced(output, spliced_before) : Status();
   }
 
   // What was read of a row group, and what was not.
@@ -458,25 +480,45 @@ class Recoder {
     return {};
   }
 
+  // Of large chunks fewer are sampled: of twice the bytes, half.
+  static uint64_t SampleWeight(const SplicedChunk& chunk) {
+    constexpr int64_t kLargeBytes = 16 * kMiB;
+    return 1 + static_cast<uint64_t>(chunk.bytes / kLargeBytes);
+  }
+
+  static bool IsSampled(const SplicedChunk& chunk) {
+    constexpr uint64_t kOneIn = 16;
+    return HashMix(chunk.fingerprint) % (kOneIn * SampleWeight(chunk)) == 0;
+  }
+
   // Reads, of the inputs, the values of some column chunks that were spliced, to be compared with
   // the output's: about one in sixteen, of large ones fewer, at least one per output. Which ones
-  // follows from what was written, so that a fault cannot keep to the others.
-  Status SampleSpliced(Output& output) {
-    constexpr uint64_t kOneIn = 16;
-    constexpr int64_t kLargeBytes = 16 * kMiB;  // Twice the bytes, half the chance.
-    const std::vector<SplicedChunk>& chunks = output.spliced();
-    if (chunks.empty()) return {};
-    const auto weight = [](const SplicedChunk& chunk) {
-      return 1 + static_cast<uint64_t>(chunk.bytes / kLargeBytes);
-    };
-    const SplicedChunk& always = *std::ranges::min_element(chunks, {}, [&](const auto& chunk) {
-      return (HashMix(chunk.fingerprint) >> 32) * weight(chunk);
-    });
+  // follows from what was written, so that a fault cannot keep to the others. Here those from
+  // number `first` on, which are of the row group that was written last: its inputs are at hand.
+  Status SampleSpliced(Output& output, size_t first) {
     std::vector<const SplicedChunk*> chosen;
-    for (const SplicedChunk& chunk : chunks) {
-      const bool picked = HashMix(chunk.fingerprint) % (kOneIn * weight(chunk)) == 0;
-      if (picked || &chunk == &always) chosen.push_back(&chunk);
+    for (const SplicedChunk& chunk : std::span(output.spliced()).subspan(first)) {
+      if (IsSampled(chunk)) chosen.push_back(&chunk);
     }
+    return Sample(chosen);
+  }
+
+  // The one of each output.
+  Status SampleOne(Output& output) {
+    if (output.spliced().empty()) return {};
+    const SplicedChunk& one = *std::ranges::min_element(output.spliced(), {}, [](const auto& c) {
+      return (HashMix(c.fingerprint) >> 32) * SampleWeight(c);
+    });
+    if (IsSampled(one)) return {};
+    if (group_.ahead != nullptr) {
+      // Of the next round, and forgotten with it.
+      group_.ahead->Expect(PlanColumn(group_, one.leaf, one.start, one.rows, round_,
+                                      group_.ahead->extent_bytes_max()));
+    }
+    return Sample({&one});
+  }
+
+  Status Sample(const std::vector<const SplicedChunk*>& chosen) {
     std::vector<ChunkDigest> digests(chosen.size());
     const auto read = [&](size_t i) -> Status {
       LITHIFY_TRY(cancel_.Check());
@@ -711,6 +753,7 @@ class Recoder {
   std::vector<std::unique_ptr<ColumnCopy>> columns_;
   std::vector<size_t> order_;
   std::atomic<int64_t> hold_bytes_{0};
+  int64_t round_ = 0;  // Row groups that were written.
   SpliceCounts spliced_;
   int64_t rows_in_ = 0;  // Of the row groups that were written, counted.
   RecodeResult result_;

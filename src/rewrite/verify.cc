@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "rewrite/column_copy.h"
 #include "rewrite/page_threads.h"
+#include "rewrite/read_plan.h"
 #include "rewrite/row_check.h"
 
 namespace lithify::rewrite {
@@ -90,14 +91,21 @@ Result<std::vector<RowGroupRead>> DigestRowGroups(OpenedGroup& file, const RowRu
   LITHIFY_TRY_ASSIGN(const RowChecker checker, RowChecker::Make(rule, *file.output_schema));
   InputSource& in = *file.inputs.front();
   std::vector<RowGroupRead> all(static_cast<size_t>(in.footer->num_row_groups()));
+  std::vector<std::vector<bool>> wanted_columns;
+  for (int g = 0; g < in.footer->num_row_groups(); ++g) {
+    wanted_columns.push_back(wanted(g));
+    if (wanted_columns.back().empty()) wanted_columns.back().assign(file.leaves.size(), true);
+  }
+  if (file.ahead != nullptr) {
+    file.ahead->Expect(PlanReading(file, wanted_columns, file.ahead->extent_bytes_max()));
+  }
   std::unique_ptr<PageThreads> page_threads;
   if (threads > 1) page_threads = std::make_unique<PageThreads>(threads - 1, kAheadBytes);
   int64_t first_row = 0;
   for (int g = 0; g < in.footer->num_row_groups(); ++g) {
     const int64_t rows = in.footer->row_group(g).num_rows;
     ContentDigest& digest = all[static_cast<size_t>(g)].digest;
-    std::vector<bool> columns = wanted(g);
-    if (columns.empty()) columns.assign(file.leaves.size(), true);
+    const std::vector<bool>& columns = wanted_columns[static_cast<size_t>(g)];
     const bool whole = std::ranges::find(columns, false) == columns.end();
     digest.rows = std::ranges::find(columns, true) == columns.end() ? -1 : rows;
     if (digest.rows < 0 || rows == 0) {
@@ -119,6 +127,7 @@ Result<std::vector<RowGroupRead>> DigestRowGroups(OpenedGroup& file, const RowRu
       if (columns[leaf]) digest.columns[file.leaves[leaf].path].Add(digests_read[leaf]);
     }
     all[static_cast<size_t>(g)].places = shared.PlaceSum();
+    if (file.ahead != nullptr) file.ahead->End(g);
     first_row += rows;
     if (!whole) continue;
     digest.row = shared.RowDigest();
