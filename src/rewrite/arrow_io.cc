@@ -102,8 +102,8 @@ class ArrowFile final : public PositionedFile {
       if (auto go_on = cancel_->Check(); !go_on) return ToArrow(go_on.error());
     }
     if (position < 0 || nbytes < 0) return arrow::Status::Invalid("negative offset or length");
-    auto got = cache_.ReadAt(
-        key_, position, std::span(static_cast<std::byte*>(out), static_cast<size_t>(nbytes)));
+    auto got = cache_.ReadAt(key_, position,
+                             std::span(static_cast<std::byte*>(out), static_cast<size_t>(nbytes)));
     if (!got) return ToArrow(got.error());
     return *got;
   }

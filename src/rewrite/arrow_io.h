@@ -93,7 +93,7 @@ class ReaderCache {
   std::mutex mutex_;
   std::list<Entry> entries_;  // Most recently used last.
   std::unordered_map<std::string_view, std::list<Entry>::iterator>
-      by_key_;  // Of the entries' keys.
+      by_key_;                                 // Of the entries' keys.
   std::unique_ptr<storage::ReadAhead> ahead_;  // Reads through this.
 };
 

@@ -1,5 +1,7 @@
 #include "rewrite/leaf_scan.h"
 
+#include <arrow/buffer.h>
+#include <arrow/io/memory.h>
 #include <parquet/column_reader.h>
 
 #include <algorithm>
@@ -50,6 +52,33 @@ int64_t ReadBytes(const BoundedPool& pool, bool cheap) {
 
 // Of a file that is read whole where its parts would be requests of their own.
 int64_t WholeBytes(const BoundedPool& pool) { return std::min(pool.bytes_max() / 8, kWholeBytes); }
+
+// By as few requests as there can be, where reads are requests. Sets the size if it is -1.
+Result<std::shared_ptr<arrow::io::RandomAccessFile>> OpenToScan(ReaderCache& cache,
+                                                                const std::string& key,
+                                                                int64_t& size, BoundedPool& pool,
+                                                                const CancelFlag* cancel) {
+  const bool cheap = cache.store().small_reads_are_cheap();
+  if (size < 0 && !cheap) {
+    auto blob = cache.store().Get(key, WholeBytes(pool));
+    if (blob) {
+      size = std::ssize(blob->bytes);
+      auto bytes = arrow::AllocateBuffer(size, pool.hard());
+      if (!bytes.ok()) return Fail(FromArrow(bytes.status()));
+      std::ranges::copy(blob->bytes, (*bytes)->mutable_data());
+      return std::make_shared<arrow::io::BufferReader>(std::move(*bytes));
+    }
+    if (blob.error().code != Code::kLimit) return Fail(std::move(blob.error()));
+  }
+  if (size < 0) {
+    LITHIFY_TRY_ASSIGN(const auto opened, cache.Get(key));
+    size = opened->size();
+  }
+  if (!cheap && size <= WholeBytes(pool)) {
+    return ReadArrowFile(cache.store(), key, size, pool.hard(), cancel);
+  }
+  return MakeArrowFile(cache, key, size, cancel);
+}
 
 // ------------------------------------------------------------------------------------ schema
 
@@ -377,16 +406,9 @@ LeafForm FormOf(const Type& type) {
 Result<ScanFile> OpenScanFile(ReaderCache& cache, const std::string& key, int64_t size,
                               int64_t records, BoundedPool& pool, const CancelFlag* cancel) {
   return GuardParquet(key, [&]() -> Result<ScanFile> {
-    if (size < 0) {
-      LITHIFY_TRY_ASSIGN(const auto opened, cache.Get(key));
-      size = opened->size();
-    }
     ScanFile scan;
     scan.key = key;
-    auto file = MakeArrowFile(cache, key, size, cancel);
-    if (!cache.store().small_reads_are_cheap() && size <= WholeBytes(pool)) {
-      LITHIFY_TRY_ASSIGN(file, ReadArrowFile(cache.store(), key, size, pool.hard(), cancel));
-    }
+    LITHIFY_TRY_ASSIGN(auto file, OpenToScan(cache, key, size, pool, cancel));
     FileKinds kinds;
     auto footer = ReadFooter(*file, size, kinds, FooterReadBytes(cache.store()));
     if (!footer) {

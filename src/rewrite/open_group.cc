@@ -63,9 +63,8 @@ Result<std::unique_ptr<InputSource>> OpenInput(ReaderCache& cache, const InputFi
     } else {
       source->file = MakeArrowFile(cache, input.key, input.size, cancel);
     }
-    LITHIFY_TRY_ASSIGN(
-        source->footer,
-        ReadFooter(*source->file, input.size, kinds, FooterReadBytes(cache.store())));
+    LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*source->file, input.size, kinds,
+                                                  FooterReadBytes(cache.store())));
     LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*source->footer, input.size));
     if (!reason.empty()) return Fail(Code::kUnsupported, reason);
     LITHIFY_TRY(CheckClaims(input, *source));

@@ -99,9 +99,8 @@ class UnpackedPages final : public parquet::PageReader {
   std::shared_ptr<arrow::ResizableBuffer> plain_;  // Of the page at hand.
 };
 
-}  // namespace
-
-std::unique_ptr<RawPages> OpenChunk(const PagesFile& in, int row_group, int column) {
+std::unique_ptr<RawPages> Open(const PagesFile& in, int row_group, int column,
+                               RawPagesOptions options) {
   static const parquet::ApplicationVersion kPadded("parquet-mr", 1, 2, 9);
   const StoredChunk chunk = in.footer->Chunk(row_group, column);
   ChunkRange range;
@@ -109,8 +108,6 @@ std::unique_ptr<RawPages> OpenChunk(const PagesFile& in, int row_group, int colu
   range.bytes = chunk.total_compressed_size;
   range.num_values = chunk.num_values;
   if (in.footer->writer_version().VersionLt(kPadded)) range.padding = kOldDictionaryPadding;
-  RawPagesOptions options;
-  options.read_bytes = in.read_bytes;
   options.page_bytes_max = std::numeric_limits<int32_t>::max();
   options.exact = false;
   if (in.file->supports_zero_copy() && range.padding == 0) {
@@ -120,6 +117,21 @@ std::unique_ptr<RawPages> OpenChunk(const PagesFile& in, int row_group, int colu
     }
   }
   return std::make_unique<RawPages>(in.file, in.size, range, options, in.pool);
+}
+
+}  // namespace
+
+std::unique_ptr<RawPages> OpenChunk(const PagesFile& in, int row_group, int column) {
+  RawPagesOptions options;
+  options.read_bytes = in.read_bytes;
+  return Open(in, row_group, column, options);
+}
+
+std::unique_ptr<RawPages> OpenFirstHeader(const PagesFile& in, int row_group, int column) {
+  RawPagesOptions options;
+  options.read_bytes = kFirstHeaderBytes;
+  options.bodies_on_demand = true;
+  return Open(in, row_group, column, options);
 }
 
 std::unique_ptr<parquet::PageReader> ReadPages(const PagesFile& in, int row_group, int column) {

@@ -27,6 +27,11 @@ struct PagesFile {
 // The pages of one chunk as they are stored, checksums verified.
 std::unique_ptr<RawPages> OpenChunk(const PagesFile& in, int row_group, int column);
 
+// So much of a chunk's beginning has the header of its first page, if not always.
+inline constexpr int64_t kFirstHeaderBytes = int64_t{4} << 10;
+// Likewise, for a look at the first header alone; bodies come on demand.
+std::unique_ptr<RawPages> OpenFirstHeader(const PagesFile& in, int row_group, int column);
+
 // Likewise, unpacked. As with Arrow's own page reader, a page lives until the next one is asked
 // for, and pages end with the one that reaches the chunk's number of values, or where its bytes do.
 // Throws Parquet's exceptions; errors of storage and of pages come out of GuardParquet() as they

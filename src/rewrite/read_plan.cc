@@ -57,8 +57,8 @@ class Extents {
       for (; i < pieces_.size() && pieces_[i].rounds == first.rounds; ++i) {
         const Piece& piece = pieces_[i];
         const int64_t grown = std::max(end, piece.offset + piece.bytes);
-        if (joined.extent.wanted > 0 && (piece.offset - end > kGapBytes ||
-                                         grown - joined.extent.offset > bytes_max_)) {
+        if (joined.extent.wanted > 0 &&
+            (piece.offset - end > kGapBytes || grown - joined.extent.offset > bytes_max_)) {
           break;
         }
         end = grown;
@@ -198,6 +198,23 @@ std::vector<Extent> PlanReads(const OpenedGroup& group, const std::vector<RowGro
     }
     extents.End();
   }
+  return extents.Take();
+}
+
+std::vector<Extent> PlanFirstHeaders(const InputSource& in, int64_t extent_bytes_max) {
+  Extents extents(extent_bytes_max);
+  extents.Begin(in);
+  if (!extents.begun() || in.footer->num_row_groups() == 0) return {};
+  for (size_t leaf = 0; leaf < in.leaves.size(); ++leaf) {
+    if (in.leaves[leaf].input_leaf < 0) continue;
+    const StoredChunk chunk = in.footer->Chunk(0, in.leaves[leaf].input_leaf);
+    // Only what a dictionary begins with is looked at.
+    if (!chunk.dictionary_page_offset) continue;
+    extents.Add(ChunkStart(chunk.data_page_offset, chunk.dictionary_page_offset),
+                std::min(chunk.total_compressed_size, kFirstHeaderBytes),
+                {kFirstHeadersRound, kFirstHeadersRound}, leaf);
+  }
+  extents.End();
   return extents.Take();
 }
 

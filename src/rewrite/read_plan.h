@@ -24,6 +24,11 @@ std::vector<storage::Extent> PlanReads(const OpenedGroup& group,
                                        const std::vector<size_t>& order, bool pages_move,
                                        int64_t extent_bytes_max);
 
+// Before all other rounds.
+inline constexpr int64_t kFirstHeadersRound = -1;
+// The first pages' headers of the chunks in the file's first row group, of leaves that are read.
+std::vector<storage::Extent> PlanFirstHeaders(const InputSource& in, int64_t extent_bytes_max);
+
 // The rows of one leaf, from the beginning of `start` on, in round `round`.
 std::vector<storage::Extent> PlanColumn(const OpenedGroup& group, size_t leaf,
                                         const GroupPlace& start, int64_t rows, int64_t round,

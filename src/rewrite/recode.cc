@@ -267,8 +267,8 @@ class Recoder {
     std::vector<size_t> order = order_;
     // One column after the other is in their own order.
     if (Threads() <= 1) std::ranges::sort(order);
-    group_.ahead->Expect(PlanReads(group_, plan, order, request_.shape.splice,
-                                   group_.ahead->extent_bytes_max()));
+    group_.ahead->Expect(
+        PlanReads(group_, plan, order, request_.shape.splice, group_.ahead->extent_bytes_max()));
   }
 
   void EndRound() {
@@ -511,8 +511,8 @@ class Recoder {
     });
     if (IsSampled(one)) return {};
     if (group_.ahead != nullptr) {
-      // Of the next round, and forgotten with it.
-      group_.ahead->Expect(PlanColumn(group_, one.leaf, one.start, one.rows, round_,
+      // Before the next round, and forgotten with it.
+      group_.ahead->Expect(PlanColumn(group_, one.leaf, one.start, one.rows, round_ - 1,
                                       group_.ahead->extent_bytes_max()));
     }
     return Sample({&one});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rewrite/footer.h"
+#include "rewrite/read_plan.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -52,7 +53,7 @@ Result<ChunkEncoding> InspectChunk(const InputSource& in, int group, int leaf) {
   }
   if (!found.dictionary_used || found.dictionary_abandoned || chunk.num_values == 0) return found;
   RawPage page;
-  LITHIFY_TRY_ASSIGN(const bool any, OpenChunk(in.Pages(), group, leaf)->Next(&page));
+  LITHIFY_TRY_ASSIGN(const bool any, OpenFirstHeader(in.Pages(), group, leaf)->Next(&page));
   if (any && page.header.type == PageType::kDictionary) {
     found.distinct_share =
         static_cast<double>(page.header.num_values) / static_cast<double>(chunk.num_values);
@@ -82,6 +83,11 @@ Result<std::vector<ColumnEncoding>> ChooseEncodings(const OpenedGroup& group,
                                                     const OutputShape& shape) {
   constexpr double kDistinctShareMax = 0.5;
   const std::set<size_t> sample = {0, group.inputs.size() / 2, group.inputs.size() - 1};
+  if (group.ahead != nullptr) {
+    for (const size_t i : sample) {
+      group.ahead->Expect(PlanFirstHeaders(*group.inputs[i], group.ahead->extent_bytes_max()));
+    }
+  }
   std::vector<ColumnEncoding> chosen(group.leaves.size());
   for (size_t leaf = 0; leaf < group.leaves.size(); ++leaf) {
     int seen = 0;
@@ -153,6 +159,7 @@ Result<std::shared_ptr<parquet::WriterProperties>> MakeProperties(const OpenedGr
     builder.compression_level(shape.codec_level);
   }
   LITHIFY_TRY_ASSIGN(const auto encodings, ChooseEncodings(group, shape));
+  if (group.ahead != nullptr) group.ahead->End(kFirstHeadersRound);
   for (size_t leaf = 0; leaf < encodings.size(); ++leaf) {
     const std::string& path = group.leaves[leaf].path;
     if (encodings[leaf].dictionary) {

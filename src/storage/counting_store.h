@@ -1,5 +1,5 @@
-// Test-only: a store as far away as an object store. Every request takes a while, small reads are
-// not cheap, and it is written down who asked for what.
+// Test-only: a store that writes down who asked for what; if need be, one as far away as an object
+// store, where every request takes a while and small reads are not cheap.
 #ifndef LITHIFY_STORAGE_COUNTING_STORE_H_
 #define LITHIFY_STORAGE_COUNTING_STORE_H_
 
@@ -39,8 +39,8 @@ class CountingStore final : public ForwardingStore {
   };
 
   // `store` outlives this; this outlives its readers.
-  CountingStore(Store& store, std::chrono::microseconds latency)
-      : ForwardingStore(store), latency_(latency) {}
+  CountingStore(Store& store, std::chrono::microseconds latency, bool cheap = false)
+      : ForwardingStore(store), latency_(latency), cheap_(cheap) {}
 
   Result<ObjectInfo> Stat(const std::string& key) override {
     const Under under(*this, {"Stat", key, 0, 0, {}});
@@ -55,7 +55,7 @@ class CountingStore final : public ForwardingStore {
     LITHIFY_TRY_ASSIGN(auto reader, store_.Open(key));
     return std::make_unique<CountingReader>(*this, key, std::move(reader));
   }
-  bool small_reads_are_cheap() const override { return false; }
+  bool small_reads_are_cheap() const override { return cheap_; }
 
   std::vector<Request> requests() const {
     const std::lock_guard lock(mutex_);
@@ -134,6 +134,7 @@ class CountingStore final : public ForwardingStore {
   };
 
   const std::chrono::microseconds latency_;
+  const bool cheap_;
   mutable std::mutex mutex_;
   std::vector<Request> requests_;
   int64_t under_way_ = 0;

@@ -39,6 +39,7 @@ void ReadAhead::Expect(std::vector<Extent> extents) {
     const auto node = std::make_shared<Node>();
     node->place = {extent.first_round, expected_++};
     node->extent = std::move(extent);
+    node->failed = node->extent.bytes > bytes_max_;
     by_key_[node->extent.key].push_back(node);
     nodes_.emplace(node->place, node);
     next_ = std::min(next_, node->place);
@@ -120,7 +121,7 @@ ReadAhead::NodePtr ReadAhead::Find(const std::string& key, int64_t offset) const
 // Null: it cannot be had.
 Result<std::shared_ptr<ReadAhead::Block>> ReadAhead::Obtain(std::unique_lock<std::mutex>& lock,
                                                             const NodePtr& node) {
-  if (node->state == State::kAbsent && !node->failed && MakeRoomNow(*node)) {
+  if (node->state == State::kAbsent && !node->failed && MakeRoom(*node, true)) {
     // What was evicted is needed again, and so will be what comes after it.
     next_ = std::min(next_, node->place);
     Fetch(lock, node);
@@ -139,35 +140,21 @@ void ReadAhead::Evict(Node& node) {
   node.served = 0;
 }
 
-// For the round that goes on, those that were read through make room, the longest unused first; a
-// reader that wants one once more fetches it again. For rounds to come nothing does.
-bool ReadAhead::MakeRoomAhead(int64_t bytes) {
-  while (!HasRoom(bytes)) {
-    Node* victim = nullptr;
-    for (const auto& [place, node] : nodes_) {
-      if (place.first > round_) break;
-      if (node->state != State::kHere || !node->spent()) continue;
-      if (victim == nullptr || node->used < victim->used) victim = node.get();
-    }
-    if (victim == nullptr) return false;
-    Evict(*victim);
-  }
-  return true;
-}
-
-// For a reader that waits: first what is needed last, then what was read through, then what has not
-// been used for the longest time.
-bool ReadAhead::MakeRoomNow(const Node& wanted) {
+// What is needed later makes room, the last first; then what was read through, the longest unused
+// first, but not for rounds to come: a reader that wants it once more fetches it again. For a
+// reader that waits also what has been unused for the longest time.
+bool ReadAhead::MakeRoom(const Node& wanted, bool waited_for) {
+  const int64_t round = wanted.extent.first_round;
   const auto rank = [&](const Node& node) {
-    const int64_t later = std::max<int64_t>(0, node.extent.first_round - wanted.extent.first_round);
+    const int64_t later = std::max<int64_t>(0, node.extent.first_round - round);
     return std::tuple(-later, node.spent() ? 0 : 1, node.used);
   };
-  if (wanted.extent.bytes > bytes_max_) return false;
-  while (!HasRoom(wanted.extent.bytes)) {
+  while (wanted.extent.bytes > bytes_max_ - bytes_held_) {
     Node* victim = nullptr;
     for (const auto& [place, node] : nodes_) {
       if (node->state != State::kHere) continue;
-      if (victim == nullptr || rank(*node) < rank(*victim)) victim = node.get();
+      const bool gives = place.first > round || (node->spent() && round <= round_) || waited_for;
+      if (gives && (victim == nullptr || rank(*node) < rank(*victim))) victim = node.get();
     }
     if (victim == nullptr) return false;
     Evict(*victim);
@@ -181,9 +168,8 @@ ReadAhead::NodePtr ReadAhead::NextToFetch() {
   for (auto at = nodes_.lower_bound(next_); at != nodes_.end(); ++at) {
     const NodePtr& node = at->second;
     if (node->state != State::kAbsent || node->failed) continue;
-    const int64_t bytes = node->extent.bytes;
     next_ = at->first;
-    if (!HasRoom(bytes) && (at->first.first > round_ || !MakeRoomAhead(bytes))) return nullptr;
+    if (!MakeRoom(*node, false)) return nullptr;
     ++next_.second;
     return node;
   }

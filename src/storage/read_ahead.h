@@ -4,11 +4,12 @@
 // Whoever knows what it will read says so as extents, each of which one request brings, in rounds:
 // all of a round is needed before all of the next one, any number of times, until the round is
 // ended. Threads of its own fetch them in that order, as far as the bound on memory goes; a reader
-// that comes before them fetches its extent itself. What is not expected is read as it is asked for.
+// that comes before them fetches its extent itself. What is not expected is read as it is asked
+// for.
 //
-// It only ever changes when bytes are read, and how many at once. Where an extent cannot be had, for
-// whatever reason, the reader asks the store for just what it was asked for, and gives what comes of
-// that: errors are those of reading without any of this, and concern nobody else.
+// It only ever changes when bytes are read, and how many at once. Where an extent cannot be had,
+// for whatever reason, the reader asks the store for just what it was asked for, and gives what
+// comes of that: errors are those of reading without any of this, and concern nobody else.
 #ifndef LITHIFY_STORAGE_READ_AHEAD_H_
 #define LITHIFY_STORAGE_READ_AHEAD_H_
 
@@ -105,9 +106,7 @@ class ReadAhead {
   void Fetch(std::unique_lock<std::mutex>& lock, const NodePtr& node);
   bool Load(const Extent& extent, Block& block) const;
   NodePtr NextToFetch();
-  bool HasRoom(int64_t bytes) const { return bytes <= bytes_max_ - bytes_held_; }
-  bool MakeRoomAhead(int64_t bytes);
-  bool MakeRoomNow(const Node& node);
+  bool MakeRoom(const Node& wanted, bool waited_for);
   NodePtr Find(const std::string& key, int64_t offset) const;
   Result<std::shared_ptr<Block>> Obtain(std::unique_lock<std::mutex>& lock, const NodePtr& node);
   Status Check() const { return cancel_ == nullptr ? Status() : cancel_->Check(); }
