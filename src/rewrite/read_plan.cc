@@ -1,7 +1,9 @@
 #include "rewrite/read_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -23,7 +25,9 @@ struct Rounds {
 // Extents in the order in which they are read.
 class Extents {
  public:
-  explicit Extents(int64_t bytes_max) : bytes_max_(std::max<int64_t>(1, bytes_max)) {}
+  // Parts at most `gap_bytes` apart come together.
+  explicit Extents(int64_t bytes_max, int64_t gap_bytes = kGapBytes)
+      : bytes_max_(std::max<int64_t>(1, bytes_max)), gap_bytes_(gap_bytes) {}
 
   // The next file; what it has in memory needs no reading.
   void Begin(const InputSource& in) {
@@ -41,33 +45,21 @@ class Extents {
     // Parts that overlap are those of a damaged file: no more of them than it has bytes.
     if (bytes > in_->size - claimed_) return;
     claimed_ += bytes;
-    for (int64_t at = 0; at < bytes; at += bytes_max_) {
-      pieces_.push_back({rounds, offset + at, std::min(bytes_max_, bytes - at), rank});
-    }
+    pieces_.push_back({rounds, offset, bytes, rank});
   }
 
-  // Joins the parts of the file that lie close together.
+  // Joins the parts of the file that lie close together, and cuts what is longer than one request.
   void End() {
     std::ranges::sort(pieces_, {}, [](const Piece& p) { return std::tie(p.rounds, p.offset); });
-    for (size_t i = 0; i < pieces_.size();) {
-      const Piece& first = pieces_[i];
-      Ranked joined{{in_->key, first.offset, 0, 0, first.rounds.first, first.rounds.last},
-                    first.rank};
-      int64_t end = first.offset;
-      for (; i < pieces_.size() && pieces_[i].rounds == first.rounds; ++i) {
-        const Piece& piece = pieces_[i];
-        const int64_t grown = std::max(end, piece.offset + piece.bytes);
-        if (joined.extent.wanted > 0 &&
-            (piece.offset - end > kGapBytes || grown - joined.extent.offset > bytes_max_)) {
-          break;
-        }
-        end = grown;
-        joined.extent.wanted += piece.bytes;
-        joined.rank = std::min(joined.rank, piece.rank);
+    for (auto first = pieces_.cbegin(); first != pieces_.cend();) {
+      int64_t end = first->offset + first->bytes;
+      auto last = first + 1;
+      for (; last != pieces_.cend() && last->rounds == first->rounds; ++last) {
+        if (last->offset - end > gap_bytes_) break;
+        end = std::max(end, last->offset + last->bytes);
       }
-      joined.extent.bytes = end - joined.extent.offset;
-      joined.extent.wanted = std::min(joined.extent.wanted, joined.extent.bytes);
-      extents_.push_back(std::move(joined));
+      Cut(std::span(first, last), end);
+      first = last;
     }
     pieces_.clear();
   }
@@ -93,7 +85,30 @@ class Extents {
     size_t rank = 0;
   };
 
+  // Into equal extents from the first of the pieces up to `end`.
+  void Cut(std::span<const Piece> pieces, int64_t end) {
+    const int64_t begin = pieces.front().offset;
+    const int64_t count = (end - begin - 1) / bytes_max_ + 1;
+    const int64_t width = (end - begin - 1) / count + 1;
+    auto piece = pieces.begin();
+    for (int64_t at = begin; at < end; at += width) {
+      const int64_t to = std::min(end, at + width);
+      Ranked part{
+          {in_->key, at, to - at, 0, pieces.front().rounds.first, pieces.front().rounds.last},
+          std::numeric_limits<size_t>::max()};
+      while (piece != pieces.end() && piece->offset + piece->bytes <= at) ++piece;
+      for (auto p = piece; p != pieces.end() && p->offset < to; ++p) {
+        const int64_t from = std::max(at, p->offset);
+        part.extent.wanted += std::max<int64_t>(0, std::min(to, p->offset + p->bytes) - from);
+        part.rank = std::min(part.rank, p->rank);
+      }
+      part.extent.wanted = std::min(part.extent.wanted, part.extent.bytes);
+      if (part.extent.wanted > 0) extents_.push_back(std::move(part));
+    }
+  }
+
   const int64_t bytes_max_;
+  const int64_t gap_bytes_;
   const InputSource* in_ = nullptr;
   int64_t claimed_ = 0;  // Of that file.
   std::vector<Piece> pieces_;
@@ -202,7 +217,8 @@ std::vector<Extent> PlanReads(const OpenedGroup& group, const std::vector<RowGro
 }
 
 std::vector<Extent> PlanFirstHeaders(const InputSource& in, int64_t extent_bytes_max) {
-  Extents extents(extent_bytes_max);
+  // So little of so much is wanted that bytes count more than requests, which go out together.
+  Extents extents(extent_bytes_max, kGapBytes / 4);
   extents.Begin(in);
   if (!extents.begun() || in.footer->num_row_groups() == 0) return {};
   for (size_t leaf = 0; leaf < in.leaves.size(); ++leaf) {

@@ -176,7 +176,7 @@ TEST_F(ReadRequestsTest, LargeFiles) {
 // Row groups that do not fit the memory for reading ahead come in smaller parts, each some times.
 TEST_F(ReadRequestsTest, RowGroupsLargerThanTheMemory) {
   PutFiles(2, 16, 64'000, 64'000);
-  request_.memory_bytes = 24 * kMiB;
+  request_.memory_bytes = 40 * kMiB;
   ASSERT_GT(request_.inputs[0].size, request_.memory_bytes / 6);
   const int64_t parts = request_.inputs[0].size / (request_.memory_bytes / 6 / 8) + 1;
   for (const bool splice : {true, false}) {
