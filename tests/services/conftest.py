@@ -73,3 +73,12 @@ def s3_service(tmp_path_factory):
 def tree(tmp_path):
     """An empty tree with the layout of the preset `ourios`, on disk."""
     return trees.Tree(tmp_path / "lake")
+
+
+@pytest.fixture(scope="session")
+def s3_catalog(tmp_path_factory):
+    """The endpoint of an S3 server, and the URI of its REST catalog, which lends credentials."""
+    directory = tmp_path_factory.mktemp("s3-catalog")
+    lines = run_script("seaweedfs.sh", "start", directory, "catalog").splitlines()
+    yield lines
+    run_script("seaweedfs.sh", "stop", directory)

@@ -4,6 +4,10 @@
 #
 #   seaweedfs.sh start DIR     starts it and prints its endpoint; the key is `lithify`, the secret
 #                              `not a secret`, and the bucket `lake` is there
+#   seaweedfs.sh start DIR catalog
+#                              also its Iceberg REST catalog, whose URI is on a second line: with the
+#                              warehouse s3://tables, OAuth2 by the same key and secret, and
+#                              credentials that it lends
 #   seaweedfs.sh stop DIR      stops it
 #   seaweedfs.sh fetch         only fills the cache
 set -euo pipefail
@@ -28,15 +32,22 @@ fetch() {
   exec 9>&-
 }
 
-# Tries four ports from the given one on; fails if the server ends, as it does when one is taken.
+# Tries five ports from the given one on; fails if the server ends, as it does when one is taken.
 try() {
   local dir=$1 port=$2 pid
-  # Its gRPC ports are these and 10,000; two more services of its have fixed ports, unless told.
+  # The catalog's and another service's ports are fixed, unless told.
+  local options=(-s3.port.iceberg=0 -s3.port.lance=0)
+  if [[ ${3:-} == catalog ]]; then
+    options=(-s3.port.iceberg=$((port + 4)) -s3.port.lance=0 -s3.iam.config="$dir/iam.json"
+      -s3.iceberg.credentialRole=arn:aws:iam::role/Lend
+      -s3.externalUrl="http://127.0.0.1:$((port + 3))")
+  fi
+  # Its gRPC ports are these and 10,000.
   "$WEED" -logtostderr server -ip=127.0.0.1 -ip.bind=127.0.0.1 -dir="$dir/data" \
     -master.port="$port" -master.telemetry=false -master.volumeSizeLimitMB=1024 \
     -volume.port=$((port + 1)) -volume.max=16 \
     -filer -filer.port=$((port + 2)) -s3 -s3.port=$((port + 3)) -s3.config="$dir/identities.json" \
-    -s3.port.iceberg=0 -s3.port.lance=0 \
+    "${options[@]}" \
     >"$dir/server.log" 2>&1 </dev/null &
   pid=$!
   disown "$pid"
@@ -56,21 +67,52 @@ try() {
   die "the server was not ready within a minute: $(tail -5 "$dir/server.log")"
 }
 
+# A role that the catalog may take, to lend it.
+write_roles() {
+  cat >"$1/iam.json" <<'JSON'
+{"sts": {"tokenDuration": "1h", "maxSessionLength": "12h", "issuer": "tests",
+  "signingKey": "bm90IGEgc2VjcmV0LCBidXQgdGhpcnR5LXR3byBieXRlcyE="},
+ "providers": [],
+ "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+ "roleStore": {"storeType": "memory"},
+ "policies": [{"name": "All", "document": {"Version": "2012-10-17", "Statement": [
+   {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["*"]}]}}],
+ "roles": [{"roleName": "Lend", "roleArn": "arn:aws:iam::role/Lend",
+   "trustPolicy": {"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
+     "Principal": {"Federated": "iceberg-catalog"},
+     "Action": ["sts:AssumeRoleWithCredentials"]}]},
+   "attachedPolicies": ["All"]}]}
+JSON
+}
+
+# The catalog's own kind of bucket.
+make_table_bucket() {
+  curl -s --fail -o /dev/null --max-time 20 --noproxy '*' -X PUT \
+    --aws-sigv4 aws:amz:us-east-1:s3tables --user 'lithify:not a secret' \
+    -H 'Content-Type: application/json' -H 'X-Amz-Target: S3Tables.CreateTableBucket' \
+    -d '{"name": "tables"}' "$1/buckets"
+}
+
 start() {
-  local dir=$1 port
+  local dir=$1 catalog=${2:-} port
   fetch
   mkdir -p "$dir/data"
   cat >"$dir/identities.json" <<'JSON'
 {"identities": [{"name": "tests", "actions": ["Admin", "Read", "Write", "List", "Tagging"],
   "credentials": [{"accessKey": "lithify", "secretKey": "not a secret"}]}]}
 JSON
-  start_on_a_port "$dir" 12000 8000
+  if [[ $catalog == catalog ]]; then write_roles "$dir"; fi
+  start_on_a_port "$dir" 12000 8000 "$catalog"
   echo "http://127.0.0.1:$((port + 3))"
+  if [[ $catalog == catalog ]]; then
+    make_table_bucket "http://127.0.0.1:$((port + 3))" || die "no bucket for tables"
+    echo "http://127.0.0.1:$((port + 4))"
+  fi
 }
 
 case ${1:-} in
-  start) start "${2:?directory}" ;;
+  start) start "${2:?directory}" "${3:-}" ;;
   stop) stop "${2:?directory}" ;;
   fetch) fetch ;;
-  *) die "usage: seaweedfs.sh start DIR | stop DIR | fetch" ;;
+  *) die "usage: seaweedfs.sh start DIR [catalog] | stop DIR | fetch" ;;
 esac
