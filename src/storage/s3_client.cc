@@ -253,22 +253,6 @@ Result<S3Head> S3Client::Head(const std::string& key) {
   return head;
 }
 
-Result<S3Client::Answer> S3Client::GetRange(const std::string& key, int64_t offset, int64_t length,
-                                            const std::string& etag, std::span<std::byte> into) {
-  Call call{.method = HttpMethod::kGet, .key = key};
-  call.headers.emplace_back(
-      "range", "bytes=" + std::to_string(offset) + "-" + std::to_string(offset + length - 1));
-  if (!etag.empty()) call.headers.emplace_back("if-match", etag);
-  call.answer_bytes_max = length + kMiB;
-  call.bytes = length;
-  call.into = into;
-  auto answer = Send(std::move(call));
-  if (!answer) return Fail(Harmless(std::move(answer.error())));
-  const int status = answer->response.status;
-  if (status == 200 || status == 206 || status == 416) return answer;
-  return Fail(ErrorOf(answer->response, Name(key)));
-}
-
 namespace {
 
 // What a 206 says that it brings, held against what was asked for and what came.
@@ -294,6 +278,34 @@ std::string_view PartOf(std::string_view whole, int64_t offset, int64_t length) 
 }
 
 }  // namespace
+
+// Less than was asked for may be damage on the way: it is asked for again.
+Result<S3Client::Answer> S3Client::GetRange(const std::string& key, int64_t offset, int64_t length,
+                                            const std::string& etag, std::span<std::byte> into) {
+  Call call{.method = HttpMethod::kGet, .key = key};
+  call.headers.emplace_back(
+      "range", "bytes=" + std::to_string(offset) + "-" + std::to_string(offset + length - 1));
+  if (!etag.empty()) call.headers.emplace_back("if-match", etag);
+  call.answer_bytes_max = length + kMiB;
+  call.bytes = length;
+  call.into = into;
+  Duration wait = kFirstWait;
+  for (int attempt = 1;; ++attempt) {
+    auto answer = Send(call);
+    if (!answer) return Fail(Harmless(std::move(answer.error())));
+    const HttpResponse& response = answer->response;
+    const int status = response.status;
+    if (status != 200 && status != 206 && status != 416) {
+      return Fail(ErrorOf(response, Name(key)));
+    }
+    const int64_t came = into.empty() ? std::ssize(response.body) : response.placed;
+    if (status != 206 || HeadOfRange(response, offset, length, came, Name(key)) ||
+        attempt >= options_.attempts) {
+      return answer;
+    }
+    BackOff(wait, Duration::zero());
+  }
+}
 
 Result<S3Client::Body> S3Client::Get(const std::string& key, int64_t offset, int64_t length,
                                      const std::string& etag) {

@@ -142,9 +142,15 @@ TEST_F(S3ClientTest, ReadsAreTriedAgainAndNeverInDoubt) {
 TEST_F(S3ClientTest, AnotherPartThanAskedForIsAnError) {
   for (const char* range : {"bytes 5-7/100", "bytes 4-6/x", "", "bytes 4-7/100"}) {
     const std::string body = range == std::string("bytes 4-7/100") ? "abcd" : "abc";
-    Expect({Plain(206, body, {{"content-range", range}})});
+    const auto wrong = Plain(206, body, {{"content-range", range}});
+    Expect({wrong, wrong, wrong, wrong});
     EXPECT_EQ(client_.Get("x", 4, 3, "").error().code, Code::kCorrupt) << range;
+    EXPECT_EQ(http_.requests.size(), 4u);
   }
+  // Damage on the way passes.
+  Expect({Plain(206, "ab", {{"content-range", "bytes 4-6/100"}}),
+          Plain(206, "abc", {{"content-range", "bytes 4-6/100"}})});
+  EXPECT_EQ(client_.Get("x", 4, 3, "").value().bytes, "abc");
   // The end of the object.
   Expect({Plain(206, "ab", {{"content-range", "bytes 4-5/6"}})});
   EXPECT_EQ(client_.Get("x", 4, 3, "").value().bytes, "ab");
@@ -167,7 +173,7 @@ TEST_F(S3ClientTest, WhatIsReadGoesWhereItIsWanted) {
   for (const auto& answer :
        {Plain(206, "abc", {{"content-range", "bytes 5-7/100"}}), Plain(416),
         Plain(206, "ab", {{"content-range", "bytes 4-6/100"}}), Plain(206, "abc")}) {
-    Expect({answer});
+    Expect({answer, answer, answer, answer});
     EXPECT_EQ(client_.Read("x", 4, out, "").error().code, Code::kCorrupt);
   }
 }
