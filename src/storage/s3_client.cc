@@ -537,6 +537,10 @@ Result<S3UploadPage> S3Client::ListUploads(const std::string& prefix, const S3Up
   page.more = root.Text("IsTruncated") == "true";
   page.next_key = decode(root.Text("NextKeyMarker"));
   page.next_upload_id = root.Text("NextUploadIdMarker");
+  const bool again = page.next_key == after.next_key && page.next_upload_id == after.next_upload_id;
+  if (page.more && (page.next_key.empty() || (after.more && again))) {
+    return NoAnswer("is cut off without telling how to go on", Name(prefix));
+  }
   return page;
 }
 

@@ -324,6 +324,24 @@ TEST_F(S3ClientTest, ListingsAreDecodedAndGoOn) {
   }
 }
 
+TEST_F(S3ClientTest, UploadsAreListedToAnEnd) {
+  const auto page = [](const std::string& key, const std::string& id) {
+    return Plain(200, "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated><NextKeyMarker>" +
+                          key + "</NextKeyMarker><NextUploadIdMarker>" + id +
+                          "</NextUploadIdMarker></ListMultipartUploadsResult>");
+  };
+  Expect({page("a", "1"), page("a", "2"), page("a", "2")});
+  const auto first = client_.ListUploads("", {});
+  ASSERT_TRUE(first) << first.error().ToString();
+  const auto second = client_.ListUploads("", *first);
+  ASSERT_TRUE(second) << second.error().ToString();
+  EXPECT_THAT(http_.requests[1].url, HasSubstr("upload-id-marker=1"));
+  // It would never end.
+  EXPECT_EQ(client_.ListUploads("", *second).error().code, Code::kCorrupt);
+  Expect({page("", "")});
+  EXPECT_EQ(client_.ListUploads("", {}).error().code, Code::kCorrupt);
+}
+
 TEST_F(S3ClientTest, AnUploadThatFailsAfterItsStatusIsLookedUp) {
   const auto complete = [this] {
     return client_.CompleteUpload("x", "u", {{"\"a\"", "sum"}}, "the id",
