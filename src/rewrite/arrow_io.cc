@@ -196,8 +196,9 @@ int64_t ReadAheadBytes(const storage::Store& store, int64_t memory_bytes) {
   return store.small_reads_are_cheap() ? 0 : memory_bytes / 6;
 }
 
-int64_t FooterReadBytes(const storage::Store& store) {
-  return store.small_reads_are_cheap() ? kFooterReadBytes : 8 * kFooterReadBytes;
+int64_t FooterReadBytes(const storage::Store& store, int64_t size) {
+  if (store.small_reads_are_cheap()) return kFooterReadBytes;
+  return std::clamp(size / 16, kFooterReadBytes, 8 * kFooterReadBytes);
 }
 
 ReaderCache::ReaderCache(storage::Store& store, size_t open_max)

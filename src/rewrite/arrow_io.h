@@ -65,8 +65,9 @@ int64_t ReadAheadBytes(const storage::Store& store, int64_t memory_bytes);
 // about as long as two round trips, and their parts would take more of these.
 inline constexpr int64_t kWholeBytes = int64_t{4} << 20;
 
-// What one read for a footer asks for: where reads are requests enough for some hundred columns.
-int64_t FooterReadBytes(const storage::Store& store);
+// What one read for the footer of a file of that size asks for: where reads are requests up to what
+// some hundred columns take, but little of what will be read again.
+int64_t FooterReadBytes(const storage::Store& store, int64_t size);
 
 // Keeps at most `open_max` objects of one store open and opens them again on demand, so that a
 // group may have more inputs than the process may have descriptors. Where to open one is a request,

@@ -410,7 +410,7 @@ Result<ScanFile> OpenScanFile(ReaderCache& cache, const std::string& key, int64_
     scan.key = key;
     LITHIFY_TRY_ASSIGN(auto file, OpenToScan(cache, key, size, pool, cancel));
     FileKinds kinds;
-    auto footer = ReadFooter(*file, size, kinds, FooterReadBytes(cache.store()));
+    auto footer = ReadFooter(*file, size, kinds, FooterReadBytes(cache.store(), size));
     if (!footer) {
       const std::string_view other = OtherFormat(*file, size);
       if (footer.error().code != Code::kCorrupt || other.empty()) {

@@ -64,7 +64,7 @@ Result<std::unique_ptr<InputSource>> OpenInput(ReaderCache& cache, const InputFi
       source->file = MakeArrowFile(cache, input.key, input.size, cancel);
     }
     LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*source->file, input.size, kinds,
-                                                  FooterReadBytes(cache.store())));
+                                                  FooterReadBytes(cache.store(), input.size)));
     LITHIFY_TRY_ASSIGN(const std::string reason, UnsupportedReason(*source->footer, input.size));
     if (!reason.empty()) return Fail(Code::kUnsupported, reason);
     LITHIFY_TRY(CheckClaims(input, *source));

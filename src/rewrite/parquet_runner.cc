@@ -104,7 +104,7 @@ class ParquetRunner final : public GroupRunner {
     auto file = MakeArrowFile(cache, key, info.size, nullptr);
     auto facts = GuardParquet(key, [&]() -> Result<FileFacts> {
       LITHIFY_TRY_ASSIGN(const auto footer,
-                         ReadFooter(*file, info.size, kinds_, FooterReadBytes(store_)));
+                         ReadFooter(*file, info.size, kinds_, FooterReadBytes(store_, info.size)));
       return FactsFrom(*footer, info.size);
     });
     if (!facts && facts.error().code == Code::kUnsupported) {
