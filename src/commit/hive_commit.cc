@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -229,9 +231,49 @@ Status Lost(Store& store, const CommitScope& scope, const ManifestSnapshot& plan
               "nothing was published; find out who removed or changed it");
 }
 
+// What is there under names of a partition, right now. Where each request is a round trip, one
+// listing answers for many; what it shows otherwise than expected is asked for by itself, since a
+// listing may lag behind.
+class PresentFiles {
+ public:
+  PresentFiles(Store& store, const std::string& key_prefix)
+      : store_(store), key_prefix_(key_prefix) {}
+
+  // Worth it for some more files than a listing is requests.
+  Status Expect(size_t files) {
+    constexpr size_t kFew = 4;
+    if (store_.small_reads_are_cheap() || files < kFew) return {};
+    return store_.ListPages(key_prefix_, storage::ListDepth::kChildren,
+                            [&](std::vector<storage::ObjectInfo> page) -> Status {
+                              for (storage::ObjectInfo& info : page) {
+                                std::string name = info.key.substr(key_prefix_.size());
+                                listed_.insert_or_assign(std::move(name), std::move(info));
+                              }
+                              return {};
+                            });
+  }
+
+  Result<storage::ObjectInfo> Look(const std::string& name, int64_t size,
+                                   std::optional<Time> modified) {
+    if (const auto found = listed_.find(name); found != listed_.end()) {
+      const storage::ObjectInfo& info = found->second;
+      const bool expected = info.size == size && (!modified || info.modified == *modified);
+      if (info.regular && expected) return info;
+    }
+    return store_.Stat(key_prefix_ + name);
+  }
+
+ private:
+  Store& store_;
+  const std::string& key_prefix_;
+  std::unordered_map<std::string, storage::ObjectInfo> listed_;
+};
+
 Status CheckPresent(Store& store, const CommitScope& scope, const SwapRequest& request) {
+  PresentFiles files(store, scope.key_prefix);
+  LITHIFY_TRY(files.Expect(request.inputs.size() + request.outputs.size()));
   for (const SwapRequest::Output& output : request.outputs) {
-    const auto info = store.Stat(scope.key_prefix + output.name);
+    const auto info = files.Look(output.name, output.size, std::nullopt);
     if (!info && info.error().code != Code::kNotFound) return Fail(info.error());
     if (!info) {
       return Lost(store, scope, request.planned, Code::kCorrupt, output.name, "output vanished");
@@ -245,11 +287,14 @@ Status CheckPresent(Store& store, const CommitScope& scope, const SwapRequest& r
   }
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const std::string& name = request.inputs[i];
-    const auto info = store.Stat(scope.key_prefix + name);
+    const bool compared = !request.inputs_as_planned.empty();
+    const storage::ObjectInfo planned =
+        compared ? request.inputs_as_planned[i] : storage::ObjectInfo();
+    const auto info = compared ? files.Look(name, planned.size, planned.modified)
+                               : store.Stat(scope.key_prefix + name);
     if (!info && info.error().code != Code::kNotFound) return Fail(info.error());
     if (!info) return Lost(store, scope, request.planned, Code::kCorrupt, name, "input vanished");
-    if (request.inputs_as_planned.empty()) continue;
-    const storage::ObjectInfo& planned = request.inputs_as_planned[i];
+    if (!compared) continue;
     if (info->size != planned.size || info->modified != planned.modified) {
       return Lost(store, scope, request.planned, Code::kCorrupt, name,
                   "input was replaced while it was rewritten");

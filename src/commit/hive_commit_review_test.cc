@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "commit/hive_commit.h"
+#include "storage/counting_store.h"
 #include "storage/memory_store.h"
 #include "table/hive_manifest.h"
 
@@ -41,6 +43,50 @@ class HiveCommitReview : public testing::Test {
   ManifestSnapshot base_;
   SwapRequest request_;
 };
+
+// Where every request is a round trip, one listing tells of all inputs; what is otherwise there is
+// asked for by itself.
+TEST_F(HiveCommitReview, R313InputsInAFarStoreAreLookedAtTogether) {
+  for (const char* name : {"c.parquet", "d.parquet"}) {
+    ASSERT_TRUE(store_.PutNew(kPrefix + name, "four"));
+  }
+  const auto adopted = committer_.Adopt(Scope(), base_, {"c.parquet", "d.parquet"}, {});
+  ASSERT_TRUE(adopted) << adopted.error().ToString();
+  request_.planned = *adopted;
+  for (const char* name : {"c.parquet", "d.parquet"}) {
+    request_.inputs.emplace_back(name);
+    request_.inputs_as_planned.push_back(store_.Stat(kPrefix + name).value());
+  }
+  storage::CountingStore far(store_, std::chrono::microseconds(0));
+  HiveCommitter committer(far);
+  const auto asked = [&far] {
+    std::vector<std::string> keys;
+    for (const auto& request : far.requests()) {
+      if (request.verb == "Stat") keys.push_back(request.key);
+    }
+    far.Forget();
+    return keys;
+  };
+  const Time before = request_.inputs_as_planned[2].modified;
+  ASSERT_TRUE(store_.SetModified(kPrefix + "c.parquet", before + std::chrono::microseconds(1)));
+  const auto replaced = committer.Swap(Scope(), request_);
+  ASSERT_FALSE(replaced);
+  EXPECT_THAT(replaced.error().ToString(), HasSubstr("input was replaced while it was rewritten"));
+  EXPECT_EQ(asked(), std::vector<std::string>{kPrefix + "c.parquet"});
+
+  ASSERT_TRUE(store_.Remove(kPrefix + "c.parquet"));
+  const auto vanished = committer.Swap(Scope(), request_);
+  ASSERT_FALSE(vanished);
+  EXPECT_THAT(vanished.error().ToString(), HasSubstr("input vanished"));
+  EXPECT_EQ(asked(), std::vector<std::string>{kPrefix + "c.parquet"});
+  EXPECT_EQ(Current(), adopted->manifest);
+
+  ASSERT_TRUE(store_.PutNew(kPrefix + "c.parquet", "four"));
+  ASSERT_TRUE(store_.SetModified(kPrefix + "c.parquet", before));
+  const auto swapped = committer.Swap(Scope(), request_);
+  ASSERT_TRUE(swapped) << swapped.error().ToString();
+  EXPECT_EQ(asked(), std::vector<std::string>());
+}
 
 TEST_F(HiveCommitReview, R313AnInputOfAnotherTimeOrSizeIsCorrupt) {
   const Time before = request_.inputs_as_planned[1].modified;
