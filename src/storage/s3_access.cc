@@ -42,15 +42,18 @@ std::string FirstOf(const S3Access::Environment& environment,
   return {};
 }
 
-S3Settings Completed(S3Settings settings, const S3Access::Environment& environment) {
-  if (settings.region.empty()) {
-    settings.region = FirstOf(environment, {"AWS_REGION", "AWS_DEFAULT_REGION"});
-  }
+// What is not set comes from the environment, and then from the profile.
+Result<S3Settings> Completed(S3Settings settings, const S3Access::Environment& environment) {
+  LITHIFY_TRY_ASSIGN(auto profile, ReadS3Profile(environment, ReadWholeFile));
+  const auto complete = [&](std::string& value, std::initializer_list<const char*> variables,
+                            const char* key) {
+    if (value.empty()) value = FirstOf(environment, variables);
+    if (value.empty()) value = profile[key];
+  };
+  complete(settings.region, {"AWS_REGION", "AWS_DEFAULT_REGION"}, "region");
   if (settings.region.empty()) settings.region = kAnyRegion;
-  if (settings.endpoint.empty()) {
-    settings.endpoint = FirstOf(environment, {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"});
-  }
-  if (settings.ca_file.empty()) settings.ca_file = FirstOf(environment, {"AWS_CA_BUNDLE"});
+  complete(settings.endpoint, {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, "endpoint_url");
+  complete(settings.ca_file, {"AWS_CA_BUNDLE"}, "ca_bundle");
   return settings;
 }
 
@@ -101,7 +104,7 @@ Result<std::unique_ptr<S3Access>> S3Access::Open(S3Settings settings,
                                                  const Environment& environment, Clock& clock,
                                                  Random& random,
                                                  std::unique_ptr<S3Credentials> lent) {
-  settings = Completed(std::move(settings), environment);
+  LITHIFY_TRY_ASSIGN(settings, Completed(std::move(settings), environment));
   if (!settings.endpoint.empty()) {
     LITHIFY_TRY_ASSIGN(settings.endpoint, EndpointOf(settings.endpoint));
   }

@@ -1,7 +1,10 @@
 #include "storage/s3_access.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 namespace lithify::storage {
@@ -99,6 +102,25 @@ TEST_F(S3AccessTest, EndpointsComeFromTheEnvironment) {
   S3Settings settings;
   settings.endpoint = "https://host:9000";
   EXPECT_TRUE(Open(settings));
+}
+
+TEST_F(S3AccessTest, WhatIsLeftComesFromTheProfile) {
+  const std::string directory = testing::TempDir() + "/s3_access_" + std::to_string(getpid());
+  std::filesystem::create_directories(directory + "/.aws");
+  std::ofstream(directory + "/.aws/config") << "[default]\nendpoint_url = http://host:9000\n"
+                                               "[profile other]\nendpoint_url = no url\n";
+  environment_["HOME"] = directory;
+  EXPECT_TRUE(Open({}));
+  environment_["AWS_PROFILE"] = "other";
+  EXPECT_FALSE(Open({}));
+  environment_["AWS_ENDPOINT_URL"] = "http://host:9001";
+  EXPECT_TRUE(Open({}));
+  // A file that was asked for is needed.
+  environment_["AWS_CONFIG_FILE"] = directory + "/absent";
+  const auto absent = Open({});
+  ASSERT_FALSE(absent);
+  EXPECT_NE(absent.error().ToString().find("AWS_CONFIG_FILE"), std::string::npos);
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

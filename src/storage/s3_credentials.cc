@@ -223,32 +223,8 @@ class Chain {
                     request.url);
   }
 
-  Result<Profiles> ReadFile(const std::string& variable, const std::string& usual) const {
-    std::string path = Variable(variable);
-    const bool asked = !path.empty();
-    if (!asked) {
-      const std::string home = Variable("HOME");
-      if (home.empty()) return Profiles();
-      path = home + "/.aws/" + usual;
-    }
-    auto file = options_.read_file(path);
-    if (!file && file.error().code == Code::kNotFound && !asked) return Profiles();
-    if (!file) return Fail(std::move(file.error()).In(variable));
-    return ReadProfiles(*file);
-  }
-
   Found FromProfile() const {
-    std::string name = Variable("AWS_PROFILE");
-    const bool asked = !name.empty();
-    if (!asked) name = "default";
-    LITHIFY_TRY_ASSIGN(const Profiles secrets,
-                       ReadFile("AWS_SHARED_CREDENTIALS_FILE", "credentials"));
-    LITHIFY_TRY_ASSIGN(const Profiles configured, ReadFile("AWS_CONFIG_FILE", "config"));
-    std::map<std::string, std::string> profile;
-    for (const Profiles* file : {&secrets, &configured}) {
-      const auto found = file->find(name);
-      if (found != file->end()) profile.insert(found->second.begin(), found->second.end());
-    }
+    LITHIFY_TRY_ASSIGN(const auto profile, ReadS3Profile(options_.environment, options_.read_file));
     const auto value = [&](const char* key) {
       const auto found = profile.find(key);
       return found == profile.end() ? std::string() : found->second;
@@ -256,8 +232,9 @@ class Chain {
     LITHIFY_TRY_ASSIGN(
         auto found, Pair(value("aws_access_key_id"), value("aws_secret_access_key"),
                          value("aws_session_token"), "aws_access_key_id", "aws_secret_access_key"));
-    if (!found && asked) {
-      return Fail(Code::kInvalid, "the profile has no keys", "AWS_PROFILE " + name,
+    const std::string asked = Variable("AWS_PROFILE");
+    if (!found && !asked.empty()) {
+      return Fail(Code::kInvalid, "the profile has no keys", "AWS_PROFILE " + asked,
                   "lithify reads aws_access_key_id and aws_secret_access_key of a profile");
     }
     return found;
@@ -307,6 +284,34 @@ class Chain {
 };
 
 }  // namespace
+
+Result<std::map<std::string, std::string>> ReadS3Profile(
+    const std::function<std::optional<std::string>(const std::string& name)>& environment,
+    const std::function<Result<std::string>(const std::string& path)>& read_file) {
+  const auto variable = [&](const char* name) { return environment(name).value_or(""); };
+  std::string name = variable("AWS_PROFILE");
+  if (name.empty()) name = "default";
+  std::map<std::string, std::string> profile;
+  // What both say, the file of credentials says.
+  for (const auto& [asked_by, usual] : {std::pair("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+                                        std::pair("AWS_CONFIG_FILE", "config")}) {
+    std::string path = variable(asked_by);
+    const bool asked = !path.empty();
+    if (!asked) {
+      const std::string home = variable("HOME");
+      if (home.empty()) continue;
+      path = home + "/.aws/" + usual;
+    }
+    auto file = read_file(path);
+    if (!file && file.error().code == Code::kNotFound && !asked) continue;
+    if (!file) return Fail(std::move(file.error()).In(asked_by));
+    Profiles profiles = ReadProfiles(*file);
+    if (const auto found = profiles.find(name); found != profiles.end()) {
+      profile.insert(found->second.begin(), found->second.end());
+    }
+  }
+  return profile;
+}
 
 std::unique_ptr<S3Credentials> MakeRenewedCredentials(
     std::function<Result<LeasedCredentials>()> fetch, const Clock& clock) {

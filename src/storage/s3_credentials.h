@@ -11,6 +11,7 @@
 #define LITHIFY_STORAGE_S3_CREDENTIALS_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,6 +36,13 @@ struct S3CredentialOptions {
   // A whole file; kNotFound if there is none.
   std::function<Result<std::string>(const std::string& path)> read_file;
 };
+
+// What the profile AWS_PROFILE, or `default`, says in the two files, by lower-case key; empty where
+// there is no such profile. kInvalid or kNotFound for a file that a variable names and that cannot
+// be read.
+Result<std::map<std::string, std::string>> ReadS3Profile(
+    const std::function<std::optional<std::string>(const std::string& name)>& environment,
+    const std::function<Result<std::string>(const std::string& path)>& read_file);
 
 // Credentials that run out are renewed five minutes before, while others go on with the old ones. A
 // renewal that fails goes unnoticed while these are valid. `http` and `clock` outlive it. kInvalid:

@@ -13,11 +13,14 @@ namespace lithify::storage {
 enum class S3Addressing { kAuto, kPath, kVirtual };
 
 struct S3Settings {
-  std::string region;    // Empty: AWS_REGION, AWS_DEFAULT_REGION, "us-east-1".
-  std::string endpoint;  // Empty: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, Amazon's of the region.
+  // Empty: AWS_REGION, AWS_DEFAULT_REGION, the profile's, "us-east-1".
+  std::string region;
+  // Empty: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, the profile's, Amazon's of the region.
+  std::string endpoint;
   // kAuto: in the path where an endpoint is given or the bucket's name has a dot.
   S3Addressing addressing = S3Addressing::kAuto;
-  std::string ca_file;  // PEM with the trusted roots. Empty: AWS_CA_BUNDLE, the system's.
+  std::string
+      ca_file;   // PEM with the trusted roots. Empty: AWS_CA_BUNDLE, the profile's, the system's.
   Secret proxy;  // It may name a user. Empty: http_proxy, https_proxy and no_proxy; "none": none.
   // Empty: the chain.
   std::string access_key_id;
