@@ -3,7 +3,9 @@ with lithify's."""
 
 import collections
 import json
+import subprocess
 import urllib.parse
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pyarrow.fs
@@ -18,9 +20,9 @@ KEY, SECRET, BUCKET = "lithify", "not a secret", "lake"
 class Faults:
     """s3_faults.sh before an endpoint, while it lasts; `done`: what it did, afterwards."""
 
-    def __init__(self, directory, endpoint, seed, plan, skew=0):
+    def __init__(self, directory, endpoint, seed, plan, *, skew=0, age=0):
         self.directory = directory
-        self.start = (directory, endpoint, seed, plan, skew)
+        self.start = (directory, endpoint, seed, plan, "--skew", skew, "--age", age)
         self.endpoint = None
         self.done = None
 
@@ -73,6 +75,26 @@ class S3Tree:
     def read(self, key):
         with self.fs.open_input_file(f"{BUCKET}/{self.prefix}/{key}") as file:
             return file.read()
+
+    def _curl(self, method, target):
+        """An answer to a signed request of which pyarrow knows nothing."""
+        done = subprocess.run(
+            ["curl", "-s", "--fail", "--max-time", "20", "--noproxy", "*", "-X", method,
+             "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", f"{KEY}:{SECRET}",
+             "-H", "x-amz-content-sha256: UNSIGNED-PAYLOAD", f"{self.endpoint}/{BUCKET}{target}"],
+            stdout=subprocess.PIPE, check=True, stdin=subprocess.DEVNULL)
+        return done.stdout.decode()
+
+    def begin_upload(self, key):
+        """An upload in parts that nobody completes."""
+        self._curl("POST", "/" + urllib.parse.quote(f"{self.prefix}/{key}") + "?uploads=")
+
+    def uploads(self):
+        """The keys of those that are under way, sorted."""
+        root = ElementTree.fromstring(self._curl("GET", "?uploads="))
+        keys = [element.text for element in root.iter() if element.tag.endswith("}Key")]
+        prefix = self.prefix + "/"
+        return sorted(key.removeprefix(prefix) for key in keys if key.startswith(prefix))
 
     def keys(self, below=""):
         """Everything below, sorted."""

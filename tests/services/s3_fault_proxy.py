@@ -8,7 +8,8 @@ in "METHOD path?query", TIMES bounds how often. What each kind does is below, at
 address on the first line, and on SIGTERM what it did as JSON: `requests`, and each kind's number.
 
 Requests pass as they came, with the Host that the client has signed. `--skew SECONDS` shifts every
-time that the server tells, as if its clock were wrong by so much."""
+time that the server tells, as if its clock were wrong by so much; `--age SECONDS` makes everything
+that is there so much older, as if that time had gone by."""
 
 import argparse
 import asyncio
@@ -220,12 +221,13 @@ FAULTS = {fault.__name__: fault for fault in (
 class Proxy:
     """Numbers the requests of all connections as they come."""
 
-    def __init__(self, upstream, seed, plan, skew):
+    def __init__(self, upstream, seed, plan, skew, age):
         address = urllib.parse.urlsplit(upstream)
         self.host, self.port = address.hostname, address.port
         self.seed = seed
         self.rules = [Rule(text) for text in plan.split(",") if text]
         self.skew = datetime.timedelta(seconds=skew)
+        self.of_objects = datetime.timedelta(seconds=skew - age)
         self.counters = {"requests": 0, **{rule.kind: 0 for rule in self.rules}}
         self.listings = {}  # Of a request, when it was answered, and how.
 
@@ -246,7 +248,7 @@ class Proxy:
         finally:
             writer.close()
         answer.drop("connection", "keep-alive")
-        if self.skew:
+        if self.skew or self.of_objects:
             self.shift(answer)
         if "list-type=2" in request.first and answer.status == 200:
             kept = self.listings.get(request.line)
@@ -255,17 +257,19 @@ class Proxy:
         return answer
 
     def shift(self, answer):
-        """Every time that the server tells."""
-        def http_date(text):
-            return email.utils.format_datetime(
-                email.utils.parsedate_to_datetime(text) + self.skew, usegmt=True)
+        """The times that the server tells, of its clock and of what is there."""
+        by = {"date": self.skew, "last-modified": self.of_objects}
 
-        answer.headers = [(n, http_date(v) if n.lower() in ("date", "last-modified") else v)
+        def http_date(name, text):
+            return email.utils.format_datetime(
+                email.utils.parsedate_to_datetime(text) + by[name.lower()], usegmt=True)
+
+        answer.headers = [(n, http_date(n, v) if n.lower() in by else v)
                           for n, v in answer.headers]
 
         def iso(match):
             when = datetime.datetime.fromisoformat(match[2].decode().replace("Z", "+00:00"))
-            moved = (when + self.skew).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+            moved = (when + self.of_objects).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
             return match[1] + moved.encode()
 
         if answer.body.startswith(b"<"):
@@ -314,7 +318,8 @@ class Proxy:
 
 
 async def run(arguments):
-    proxy = Proxy(arguments.upstream, arguments.seed, arguments.plan, arguments.skew)
+    proxy = Proxy(arguments.upstream, arguments.seed, arguments.plan, arguments.skew,
+                  arguments.age)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, limit=HEAD_BYTES_MAX)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     stopped = asyncio.Event()
@@ -330,4 +335,5 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--plan", default="")
     parser.add_argument("--skew", type=float, default=0)
+    parser.add_argument("--age", type=float, default=0)
     asyncio.run(run(parser.parse_args()))

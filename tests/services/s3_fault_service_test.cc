@@ -105,8 +105,8 @@ Status WriteNew(S3World& world, const std::string& key, const std::string& text,
   const std::string whole = world.prefix + key;
   const std::string write_id = world.client->NewWriteId();
   LITHIFY_TRY_ASSIGN(const std::string upload, world.client->CreateUpload(whole, write_id));
-  LITHIFY_TRY_ASSIGN(std::string etag, world.client->UploadPart(whole, upload, 1, text));
-  return world.client->CompleteUpload(whole, upload, {std::move(etag)}, write_id,
+  LITHIFY_TRY_ASSIGN(S3Part part, world.client->UploadPart(whole, upload, 1, text));
+  return world.client->CompleteUpload(whole, upload, {std::move(part)}, write_id,
                                       {.absent = true, .etag = {}});
 }
 

@@ -5,9 +5,9 @@
 #   seaweedfs.sh start DIR     starts it and prints its endpoint; the key is `lithify`, the secret
 #                              `not a secret`, and the bucket `lake` is there
 #   seaweedfs.sh start DIR catalog
-#                              also its Iceberg REST catalog, whose URI is on a second line: with the
-#                              warehouse s3://tables, OAuth2 by the same key and secret, and
-#                              credentials that it lends
+#                              also its Iceberg REST catalog, whose URI is on a second line: its
+#                              warehouse is s3://tables, key and secret are the same by OAuth2, and
+#                              it lends credentials
 #   seaweedfs.sh stop DIR      stops it
 #   seaweedfs.sh fetch         only fills the cache
 set -euo pipefail

@@ -27,7 +27,8 @@ ROUNDS = int(os.environ.get("LITHIFY_S3_ROUNDS", "8"))
 PLAN = ("latency=0.03,reset_before=0.02,reset_after=0.03,reset_body=0.02,truncated=0.02,"
         "internal_error=0.02,internal_error_after=0.02,bad_gateway_after=0.02,slow_down=0.03,"
         "conflict=0.02,doubled=0.03,shortened=0.005")
-TOLD = (cli.OK, cli.PARTITION_FAILED, cli.USAGE, cli.UNREADABLE)
+# MISMATCH: an answer that is shorter than was asked for counts as damage.
+TOLD = (cli.OK, cli.PARTITION_FAILED, cli.USAGE, cli.MISMATCH, cli.UNREADABLE)
 
 prefixes = itertools.count()
 
@@ -146,16 +147,50 @@ def test_stale_listings(compared, s3, tmp_path):
 
 @pytest.mark.parametrize("skew", [-86400, -7200, 7200])
 def test_the_servers_clock_is_wrong(compared, s3, tmp_path, skew):
-    """T23: new files may look a day old, and beyond any grace."""
-    with Faults(tmp_path / "faults", s3.endpoint, 1, "", skew) as faults:
+    """T23: new files may look a day old, and beyond any grace: nothing is removed."""
+    before = s3.keys("data")
+    with Faults(tmp_path / "faults", s3.endpoint, 1, "", skew=skew) as faults:
         processes = [s3.start(command, endpoint=faults.endpoint)
                      for command in ("compact", "gc", "compact", "gc")]
         for process in processes:
             _, stderr = process.communicate(timeout=300)
             assert process.returncode in (cli.OK, cli.PARTITION_FAILED), stderr
-        compared.check()
+        compared.check(files_each=1)
+        s3.run("gc", code=None, endpoint=faults.endpoint)
+    compared.check(files_each=1)
+    assert set(before) <= set(s3.keys("data"))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_collectors_of_what_is_old(compared, s3, tmp_path, seed):
+    """T23: everything looks two hours old, outputs that are being written, too; with faults."""
+    with Faults(tmp_path / "faults", s3.endpoint, seed, PLAN, age=7200) as faults:
+        for _ in range(2):
+            processes = [s3.start(command, endpoint=faults.endpoint)
+                         for command in ("compact", "gc", "compact", "gc")]
+            for process in processes:
+                _, stderr = process.communicate(timeout=300)
+                assert process.returncode in TOLD, stderr
+            compared.check()
         converge(s3, "compact", endpoint=faults.endpoint)
-        converge(s3, "gc", endpoint=faults.endpoint)
+    compared.check(files_each=1)
+
+
+def test_stale_uploads(compared, s3, tmp_path):
+    """T28: of ours and old: aborted by gc; others', and new ones: not."""
+    partition = compared.tree.key(compared.tree.partition())
+    ours = f"{partition}/{trees.uuid7(HOUR)}.parquet"
+    theirs = f"elsewhere/{trees.uuid7(HOUR)}.parquet"
+    for key in (ours, f"{partition}/somebody.bin", theirs):
+        s3.begin_upload(key)
+    assert len(s3.uploads()) == 3
+    s3.run("gc")
+    assert len(s3.uploads()) == 3
+    with Faults(tmp_path / "faults", s3.endpoint, 1, "", age=7200) as faults:
+        assert ours in s3.run("gc", "--dry-run", endpoint=faults.endpoint).out
+        assert len(s3.uploads()) == 3
+        s3.run("gc", endpoint=faults.endpoint)
+    assert s3.uploads() == [f"{partition}/somebody.bin", theirs]
     compared.check()
 
 

@@ -21,6 +21,7 @@ KILLS = int(os.environ.get("LITHIFY_S3_KILLS", "4"))
 PLAN = ("latency=0.03,reset_before=0.02,reset_after=0.03,reset_body=0.02,truncated=0.02,"
         "internal_error=0.02,internal_error_after=0.02,bad_gateway_after=0.02,slow_down=0.03,"
         "conflict=0.02,doubled=0.03,shortened=0.005")
+CLOCK_AHEAD = str(cli.REPOSITORY / "build" / "tests" / "clock_ahead.so")
 WEEK = 7 * 86400
 EXPIRE = ("--older-than", "now", "--retain-last", "1")
 
@@ -70,7 +71,7 @@ def test_every_procedure(s3_lake, tmp_path):
     s3_lake.write_bytes(orphan, b"nobody's")
     s3_lake.run("remove-orphan-files", "t")
     assert orphan in s3_lake.keys(), "it is not old yet"
-    with Faults(tmp_path / "faults", s3_lake.bucket.endpoint, 1, "", -WEEK) as faults:
+    with Faults(tmp_path / "faults", s3_lake.bucket.endpoint, 1, "", age=WEEK) as faults:
         s3_lake.run("remove-orphan-files", "t", endpoint=faults.endpoint)
     assert s3_lake.keys() == s3_lake.reached("t")
     check(s3_lake, "t", rows)
@@ -89,7 +90,7 @@ def test_faults(s3_lake, tmp_path, seed):
     """No lost row, no double row, no file removed that a snapshot reads."""
     s3_lake.plain(files=8, rows=30, partition_by=["region"])
     rows = s3_lake.rows("t")
-    with Faults(tmp_path / "faults", s3_lake.bucket.endpoint, seed, PLAN, -WEEK) as faults:
+    with Faults(tmp_path / "faults", s3_lake.bucket.endpoint, seed, PLAN, age=WEEK) as faults:
         s3_lake.endpoint = faults.endpoint
         for args in (("rewrite-data-files", "t"), ("remove-orphan-files", "t"),
                      ("rewrite-manifests", "t"), ("expire-snapshots", "t", *EXPIRE),
@@ -129,7 +130,7 @@ def test_killed(s3_lake):
 
 
 def test_two_at_once_beside_a_removal_of_orphans(s3_lake, tmp_path):
-    with Faults(tmp_path / "faults", s3_lake.bucket.endpoint, 1, PLAN, 600) as faults:
+    with Faults(tmp_path / "faults", s3_lake.bucket.endpoint, 1, PLAN) as faults:
         s3_lake.endpoint = faults.endpoint
         s3_lake.plain(files=6)
         for number in range(4):
@@ -163,3 +164,16 @@ def test_no_secret_is_shown(s3_lake, tmp_path):
     for text in said:
         assert SECRET not in text and "another-secret" not in text
     assert json.loads(said[0])
+
+
+def test_our_clock_is_wrong(s3_lake):
+    """R184, H5: five days ahead, nothing that is new counts as old, for the times of files are the
+    store's."""
+    s3_lake.plain(files=6)
+    rows = s3_lake.rows("t")
+    fresh = f"{s3_lake.load('t').location()}/data/somebody-is-about-to-commit-it.parquet"
+    s3_lake.write_bytes(fresh, b"fresh")
+    ahead = {"LD_PRELOAD": CLOCK_AHEAD, "CLOCK_AHEAD_SECONDS": str(5 * 86400)}
+    run = s3_lake.run("remove-orphan-files", "t", code=None, env=ahead)
+    assert fresh in s3_lake.keys(), run.text
+    check(s3_lake, "t", rows)

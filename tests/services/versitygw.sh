@@ -22,7 +22,7 @@ try() {
   local dir=$1 port=$2 program=$3
   # Not with `--sidecar`: then ETag and bytes of one answer may be those of different writes.
   ROOT_ACCESS_KEY=lithify ROOT_SECRET_KEY='not a secret' \
-    "$program" --port "127.0.0.1:$port" --keep-alive --quiet posix "$dir/data" \
+    "$program" --port "127.0.0.1:$port" --quiet posix "$dir/data" \
     >"$dir/server.log" 2>&1 </dev/null &
   wait_for_answer "$dir" $! "http://127.0.0.1:$port/"
 }
