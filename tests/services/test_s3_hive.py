@@ -1,7 +1,7 @@
 """Trees in buckets, on a real S3 server: compacted with and without faults on the way, killed, and
 by two at once. Whatever a command says of itself, the rows are there, each once (R183, R272, R276).
 
-LITHIFY_S3_SEEDS sets how many seeds of faults are run (default 3), LITHIFY_S3_KILLS how many kills
+LITHIFY_S3_SEEDS sets how many seeds of faults are run (default 2), LITHIFY_S3_KILLS how many kills
 (default 4), LITHIFY_S3_ROUNDS how many rounds of two compactors (default 8)."""
 
 import datetime
@@ -21,14 +21,13 @@ from s3_bucket import BUCKET, KEY, SECRET, Faults, S3Tree
 from service_script import run_script
 from tree import HOUR, log_table
 
-SEEDS = range(1, int(os.environ.get("LITHIFY_S3_SEEDS", "3")) + 1)
+SEEDS = range(1, int(os.environ.get("LITHIFY_S3_SEEDS", "2")) + 1)
 KILLS = int(os.environ.get("LITHIFY_S3_KILLS", "4"))
 ROUNDS = int(os.environ.get("LITHIFY_S3_ROUNDS", "8"))
 PLAN = ("latency=0.03,reset_before=0.02,reset_after=0.03,reset_body=0.02,truncated=0.02,"
         "internal_error=0.02,internal_error_after=0.02,bad_gateway_after=0.02,slow_down=0.03,"
-        "conflict=0.02,doubled=0.03,shortened=0.005")
-# MISMATCH: an answer that is shorter than was asked for counts as damage.
-TOLD = (cli.OK, cli.PARTITION_FAILED, cli.USAGE, cli.MISMATCH, cli.UNREADABLE)
+        "conflict=0.02,doubled=0.03,shortened=0.02")
+TOLD = (cli.OK, cli.PARTITION_FAILED, cli.USAGE, cli.UNREADABLE)
 
 prefixes = itertools.count()
 

@@ -16,11 +16,11 @@ from iceberg_lake import plain_rows
 from s3_bucket import SECRET, Faults, S3Tree
 from s3_lake import S3Lake
 
-SEEDS = range(1, int(os.environ.get("LITHIFY_S3_SEEDS", "3")) + 1)
+SEEDS = range(1, int(os.environ.get("LITHIFY_S3_SEEDS", "2")) + 1)
 KILLS = int(os.environ.get("LITHIFY_S3_KILLS", "4"))
 PLAN = ("latency=0.03,reset_before=0.02,reset_after=0.03,reset_body=0.02,truncated=0.02,"
         "internal_error=0.02,internal_error_after=0.02,bad_gateway_after=0.02,slow_down=0.03,"
-        "conflict=0.02,doubled=0.03,shortened=0.005")
+        "conflict=0.02,doubled=0.03,shortened=0.02")
 CLOCK_AHEAD = str(cli.REPOSITORY / "build" / "tests" / "clock_ahead.so")
 WEEK = 7 * 86400
 EXPIRE = ("--older-than", "now", "--retain-last", "1")
