@@ -1,5 +1,5 @@
-"""The same job in a bucket: lithify, pyarrow and DuckDB make one file of many in a real S3 server on
-this machine, in interleaved rounds, against the limit: reading all objects and writing the same
+"""The same job in a bucket: lithify, pyarrow and DuckDB make one file of many in a real S3 server
+on this machine, in interleaved rounds, against the limit: reading all objects and writing the same
 bytes into one, with a standard client. Run it with ./dev bench s3 on a quiet machine; it writes
 bench/S3.md. Requests are counted in a run of their own, by a proxy before the server.
 
@@ -111,8 +111,9 @@ def table(name, files, size, samples, requests):
         wall, cpu, peak, served = measure.medians(samples[contestant])
         count = requests.get(contestant)
         told = "- | -" if count is None else f"{count} | {count / (size / MIB):.1f}"
-        lines.append(f"| {contestant} | {wall:.2f} | {size / MIB / wall:.0f} | {limit / wall:.2f} | "
-                     f"{cpu:.2f} | {served:.2f} | {peak / MIB:.0f} | {told} |")
+        lines.append(f"| {contestant} | {wall:.2f} | {size / MIB / wall:.0f} "
+                     f"| {limit / wall:.2f} | {cpu:.2f} | {served:.2f} | {peak / MIB:.0f} "
+                     f"| {told} |")
     return lines + [""]
 
 
