@@ -1,4 +1,6 @@
 // lithify: what a person types. docs/CLI.md describes commands, output and exit codes.
+#include <sys/prctl.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -12,6 +14,7 @@ constexpr const char* kExamples = R"(Examples:
   lithify compact /data/lake --dry-run        what would be done, and why
   lithify compact /data/lake                  one sweep
   lithify compact /data/lake --watch          sweep for ever, at the configured interval
+  lithify compact s3://bucket/lake            the same in object storage
   lithify status /data/lake --tenant acme     files, sizes and backlog of one tenant
   lithify files /data/lake/data/tenant_id=acme/year=2026/month=11/day=29/hour=16
   lithify verify /data/lake                   re-read everything that is live, and prove it
@@ -23,6 +26,8 @@ Exit codes: 0 done or nothing to do, 1 something failed, 2 wrong usage or config
 Configuration: ROOT/lithify.toml, LITHIFY_<SECTION>__<FIELD>, --set KEY=VALUE.)";
 
 int Main(int argc, char** argv) {
+  // Tokens and keys are in memory: no core file, and nobody else's look into it (R267).
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   CLI::App app("Makes few large Parquet files of many small ones, in place, without losing a row.",
                "lithify");
   app.set_version_flag("--version", "lithify " LITHIFY_VERSION);

@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -397,3 +398,26 @@ def test_verify_finds_damage(tree, lithify):
     path.write_bytes(data)
     result = lithify("verify", code=cli.MISMATCH)
     assert path.name in result.text
+
+
+def test_r267_no_core_is_left(tree, tmp_path):
+    """A core file would hold the keys of a bucket."""
+    def left_by(command):
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
+            env=cli.environment(), preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)))
+        time.sleep(0.5)
+        process.send_signal(signal.SIGABRT)
+        _, status = os.waitpid(process.pid, 0)
+        process.returncode = -os.WTERMSIG(status)
+        assert os.WTERMSIG(status) == signal.SIGABRT
+        return os.WCOREDUMP(status)
+
+    try:
+        dumps = left_by(["sleep", "60"])
+    except subprocess.SubprocessError:
+        pytest.skip("no core files may be left here")
+    if not dumps:
+        pytest.skip("this machine leaves no core files")
+    assert not left_by(cli.command_line("compact", tree.root, "--watch"))
