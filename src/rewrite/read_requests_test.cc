@@ -82,13 +82,21 @@ class ReadRequestsTest : public SpliceTest {
     return near_;
   }
 
+  // What is the same whatever row groups there are.
+  enum class Same { kBytes, kRows };
+
   // The same, made from afar. The most requests for one input.
-  int64_t RunFar() {
+  int64_t RunFar(Same same = Same::kBytes) {
     far_.Forget();
     const auto report = MakeParquetRunner(far_)->Run(request_, cancel_);
     EXPECT_TRUE(report) << report.error().ToString();
     if (!report) return -1;
-    EXPECT_EQ(Outputs(*report), Near());
+    if (same == Same::kBytes) {
+      EXPECT_TRUE(Outputs(*report) == Near());
+    } else {
+      const auto near = runner_->Run(request_, cancel_);
+      EXPECT_TRUE(near && Output(*report)->Equals(*Output(*near)));
+    }
     std::map<std::string, int64_t> requests;
     for (const auto& request : far_.requests()) ++requests[request.key];
     int64_t most = 0;
@@ -183,7 +191,8 @@ TEST_F(ReadRequestsTest, RowGroupsLargerThanTheMemory) {
     for (const int threads : {1, 4}) {
       request_.shape.splice = splice;
       request_.threads = threads;
-      EXPECT_LE(RunFar(), 8 * parts);
+      // Either may run out of memory, and begin again with smaller row groups.
+      EXPECT_LE(RunFar(Same::kRows), 40 * parts);
     }
   }
 }
@@ -322,7 +331,7 @@ TEST_F(ReadFaultsTest, OneReadThatFails) {
           return Fail(Code::kTransient, "once");
         });
     if (report) {
-      EXPECT_EQ(Outputs(*report), near_) << n;
+      EXPECT_TRUE(Outputs(*report) == near_) << n;
     } else {
       ++failed;
       EXPECT_EQ(report.error().code, Code::kTransient) << report.error().ToString();
