@@ -25,8 +25,9 @@ namespace lithify::storage {
 class CountingStore final : public ForwardingStore {
  public:
   struct Request {
-    std::string verb;  // "Stat", "Get", "Open", "ReadAt".
-    std::string key;
+    // "Stat", "Get", "Open", "ReadAt", "List" (each page), "Remove", "RemoveMany".
+    std::string verb;
+    std::string key;     // Of the first, if there are many.
     int64_t offset = 0;  // Of reads.
     int64_t bytes = 0;
     std::thread::id thread;
@@ -54,6 +55,26 @@ class CountingStore final : public ForwardingStore {
     const Under under(*this, {"Open", key, 0, 0, {}});
     LITHIFY_TRY_ASSIGN(auto reader, store_.Open(key));
     return std::make_unique<CountingReader>(*this, key, std::move(reader));
+  }
+  Status ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) override {
+    bool none = true;
+    LITHIFY_TRY(store_.ListPages(prefix, depth, [&](std::vector<ObjectInfo> page) -> Status {
+      none = false;
+      {
+        const Under under(*this, {"List", prefix, 0, 0, {}});
+      }
+      return visit(std::move(page));
+    }));
+    if (none) const Under under(*this, {"List", prefix, 0, 0, {}});
+    return {};
+  }
+  Status Remove(const std::string& key) override {
+    const Under under(*this, {"Remove", key, 0, 0, {}});
+    return store_.Remove(key);
+  }
+  std::vector<Status> RemoveMany(std::span<const std::string> keys) override {
+    const Under under(*this, {"RemoveMany", keys.empty() ? "" : keys.front(), 0, 0, {}});
+    return store_.RemoveMany(keys);
   }
   bool small_reads_are_cheap() const override { return cheap_; }
 

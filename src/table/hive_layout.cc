@@ -1,6 +1,7 @@
 #include "table/hive_layout.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -209,7 +210,9 @@ Status CheckSeries(const std::vector<SeriesLayout>& series) {
   return {};
 }
 
-// The walk over one series' tree.
+// The walk over one series' tree. Where each listing is a round trip, one listing of all objects
+// comes first if it is not more than a listing per directory would be: it goes where the walk
+// would.
 class Walk {
  public:
   Walk(storage::Store& store, const std::vector<SeriesLayout>& all, const SeriesLayout& layout,
@@ -220,22 +223,136 @@ class Walk {
         filter_(filter),
         cancel_(cancel),
         found_(found),
+        root_(RootPath(layout)),
         wanted_(filter.partition) {
     if (!wanted_.empty() && !wanted_.ends_with('/')) wanted_ += '/';
   }
 
   Status Run() {
-    const Path root = RootPath(layout_);
     LITHIFY_TRY(cancel_.Check());
-    auto children = store_.List(root.id.key_prefix);
+    if (!store_.small_reads_are_cheap()) {
+      LITHIFY_TRY_ASSIGN(const bool listed, ListAll());
+      if (listed) return Visit(root_, TakenChildren(root_));
+    }
+    auto children = store_.List(root_.id.key_prefix);
     if (!children) return Fail(std::move(children.error()).In("series " + layout_.name));
     if (!children->empty()) ++found_.series_found;
-    return Visit(root, *children);
+    return Visit(root_, *children);
   }
 
  private:
+  // Pages of a listing of all objects that may bring nothing, before it is given up for the walk.
+  static constexpr size_t kPagesInVain = 16;
+
+  // Where the filter lets a listing of all objects begin: at the directory that it names, no deeper
+  // than a partition, or than where the walk would end.
+  std::string ListFrom() const {
+    const std::string& root = root_.id.key_prefix;
+    if (wanted_.size() > root.size() && wanted_.starts_with(root) &&
+        storage::CheckPrefix(wanted_)) {
+      size_t end = root.size();
+      do {
+        end = wanted_.find('/', end) + 1;
+      } while (end < wanted_.size() && IsEntered(wanted_.substr(0, end)));
+      return wanted_.substr(0, end);
+    }
+    const PartitionColumn& first = layout_.columns.front();
+    if (first.role != ColumnRole::kTenant || filter_.tenant.empty()) return root;
+    return root + first.name + "=" + EncodeHiveValue(filter_.tenant) + "/";
+  }
+
+  // Fills taken_ and counts the series. False: the walk has to list the directories, because the
+  // listing failed (it may be of one of them only), or brings too little.
+  Result<bool> ListAll() {
+    const std::string from = ListFrom();
+    size_t pages = 0;
+    if (OnTheWay(root_.id.key_prefix)) {
+      const Status listed = store_.ListPages(
+          from, storage::ListDepth::kAll, [&](const std::vector<ObjectInfo>& page) -> Status {
+            LITHIFY_TRY(cancel_.Check());
+            for (const ObjectInfo& object : page) Take(object.key);
+            if (++pages <= kPagesInVain + entered_) return {};
+            return Fail(Code::kLimit, "more pages than directories", from);
+          });
+      LITHIFY_TRY(cancel_.Check());
+      if (!listed && listed.error().code == Code::kCancelled) return Fail(listed.error());
+      if (!listed) {
+        taken_.clear();
+        return false;
+      }
+      if (from == root_.id.key_prefix || pages > 0) {
+        if (pages > 0) ++found_.series_found;
+        return true;
+      }
+    }
+    LITHIFY_TRY_ASSIGN(const bool exists, IsThere());
+    if (exists) ++found_.series_found;
+    return true;
+  }
+
+  // Whether there is anything in the series.
+  Result<bool> IsThere() {
+    bool any = false;
+    Status listed = store_.ListPages(root_.id.key_prefix, storage::ListDepth::kChildren,
+                                     [&](const std::vector<ObjectInfo>&) -> Status {
+                                       any = true;
+                                       return Fail(Code::kLimit, "that is enough");
+                                     });
+    if (listed || any) return any;
+    return Fail(std::move(listed.error()).In("series " + layout_.name));
+  }
+
+  // The directories of a key, as far as the walk would see them.
+  void Take(const std::string& key) {
+    // Most keys lie in the directory of the one before.
+    if (!last_.empty() && key.starts_with(last_)) return;
+    size_t slash = root_.id.key_prefix.size();
+    while (true) {
+      slash = key.find('/', slash);
+      if (slash == std::string::npos) return;
+      std::string directory = key.substr(0, ++slash);
+      auto found = taken_.find(directory);
+      if (found == taken_.end()) {
+        const bool enter = IsEntered(directory);
+        if (enter) ++entered_;
+        found = taken_.emplace(std::move(directory), enter).first;
+      }
+      if (found->second) continue;
+      last_ = found->first;
+      return;
+    }
+  }
+
+  // Whether the walk would list this directory.
+  bool IsEntered(const std::string& directory) const {
+    Path path = root_;
+    for (size_t at = root_.id.key_prefix.size(); at < directory.size();) {
+      at = directory.find('/', at) + 1;
+      auto next = Next(path, directory.substr(0, at));
+      if (!next || !*next || (*next)->id.values.size() == layout_.columns.size()) return false;
+      path = std::move(**next);
+    }
+    return true;
+  }
+
+  // As the store would list them, in that order.
+  std::vector<ObjectInfo> TakenChildren(const Path& path) const {
+    const std::string& prefix = path.id.key_prefix;
+    std::vector<ObjectInfo> children;
+    auto at = taken_.upper_bound(prefix);
+    while (at != taken_.end() && at->first.starts_with(prefix)) {
+      children.push_back({.key = at->first, .size = 0, .modified = {}});
+      // Behind all that lies in it: '0' follows '/'.
+      std::string behind = at->first;
+      behind.back() = '0';
+      at = taken_.lower_bound(behind);
+    }
+    return children;
+  }
+
   Status Descend(const Path& path) {
     LITHIFY_TRY(cancel_.Check());
+    if (!taken_.empty()) return Visit(path, TakenChildren(path));
     auto children = store_.List(path.id.key_prefix);
     if (!children) {
       if (children.error().code == Code::kCancelled) return Fail(std::move(children.error()));
@@ -246,29 +363,42 @@ class Walk {
   }
 
   Status Visit(const Path& path, const std::vector<ObjectInfo>& children) {
-    const PartitionColumn& column = layout_.columns[path.id.values.size()];
     for (const ObjectInfo& child : children) {
-      if (!child.key.ends_with('/') || IsSomebodyElses(path, child.key)) continue;
-      if (!OnTheWay(child.key)) continue;
-      std::string_view segment = child.key;
-      segment.remove_prefix(path.id.key_prefix.size());
-      segment.remove_suffix(1);
-      Path next = path;
-      if (const Status added = AddSegment(column, segment, next); !added) {
-        const Error& error = added.error();
+      auto next = Next(path, child.key);
+      if (!next) {
+        const Error& error = next.error();
         found_.skipped.push_back({child.key, error.context.empty()
                                                  ? error.message
                                                  : error.context + ": " + error.message});
+      } else if (!*next) {
         continue;
-      }
-      if (!Wanted(next, column)) continue;
-      if (next.id.values.size() < layout_.columns.size()) {
-        LITHIFY_TRY(Descend(next));
-      } else if (filter_.tenant.empty() || next.id.tenant == filter_.tenant) {
-        found_.partitions.push_back(std::move(next.id));
+      } else if ((*next)->id.values.size() < layout_.columns.size()) {
+        LITHIFY_TRY(Descend(**next));
+      } else if (filter_.tenant.empty() || (*next)->id.tenant == filter_.tenant) {
+        found_.partitions.push_back(std::move((*next)->id));
       }
     }
     return {};
+  }
+
+  // Where the walk comes with this child of `path`; nullopt: it is no directory of the series, or
+  // the filter leaves it out; kInvalid: it is not canonical, and is skipped.
+  Result<std::optional<Path>> Next(const Path& path, const std::string& key) const {
+    if (!key.ends_with('/') || IsSomebodyElses(path, key) || !OnTheWay(key)) {
+      return std::optional<Path>();
+    }
+    const PartitionColumn& column = layout_.columns[path.id.values.size()];
+    std::string_view segment = key;
+    segment.remove_prefix(path.id.key_prefix.size());
+    segment.remove_suffix(1);
+    if (column.role == ColumnRole::kTenant && !filter_.tenant.empty() &&
+        segment != column.name + "=" + EncodeHiveValue(filter_.tenant)) {
+      return std::optional<Path>();
+    }
+    Path next = path;
+    LITHIFY_TRY(AddSegment(column, segment, next));
+    const bool wanted = !filter_.since || !next.id.end || *next.id.end > *filter_.since;
+    return wanted ? std::optional<Path>(std::move(next)) : std::nullopt;
   }
 
   // At the top of a series: hidden directories, and the prefixes of other series.
@@ -286,21 +416,18 @@ class Walk {
     return key.starts_with(wanted_) || wanted_.starts_with(key);
   }
 
-  bool Wanted(const Path& path, const PartitionColumn& column) const {
-    if (column.role == ColumnRole::kTenant && !filter_.tenant.empty() &&
-        path.id.tenant != filter_.tenant) {
-      return false;
-    }
-    return !filter_.since || !path.id.end || *path.id.end > *filter_.since;
-  }
-
   storage::Store& store_;
   const std::vector<SeriesLayout>& all_;
   const SeriesLayout& layout_;
   const PartitionFilter& filter_;
   const CancelFlag& cancel_;
   FoundPartitions& found_;
+  const Path root_;
   std::string wanted_;
+  // What a listing of all objects has shown, and whether the walk goes in.
+  std::map<std::string, bool> taken_;
+  size_t entered_ = 0;
+  std::string last_;  // One of them, where it does not.
 };
 
 }  // namespace

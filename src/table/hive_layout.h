@@ -61,6 +61,9 @@ struct FoundPartitions {
 // Walks the tree of every series. Only a failing top-level listing is an error of the whole call
 // (R240, R312), and so are layouts that CheckLayout refuses or that share a name or prefix
 // (kInvalid). A filter prunes the walk: what it leaves out is not listed, nor named in `skipped`.
+// Where each listing is a round trip, all objects are listed instead of one directory after the
+// other, as long as that takes fewer requests; a directory that holds only an object for itself is
+// not found then.
 Result<FoundPartitions> FindPartitions(storage::Store& store,
                                        const std::vector<SeriesLayout>& series,
                                        const PartitionFilter& filter, const CancelFlag& cancel);

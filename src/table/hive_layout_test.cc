@@ -5,10 +5,13 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <chrono>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "base/text.h"
+#include "storage/counting_store.h"
 #include "storage/faulty_store.h"
 #include "storage/memory_store.h"
 
@@ -409,6 +412,193 @@ TEST_F(HiveWalk, SeriesAtTheRootLeavesOtherSeriesAlone) {
   nested.prefix = "x";
   nested.name = "root";
   EXPECT_FALSE(FindPartitions(store_, {root, nested}, {}, cancel_));
+}
+
+// Where each request is a round trip.
+class HiveWalkFar : public HiveWalk {
+ protected:
+  // The prefixes that were listed, once per page.
+  std::vector<std::string> Listed(const std::vector<SeriesLayout>& series,
+                                  const PartitionFilter& filter) {
+    far_.Forget();
+    from_far_ = FindPartitions(far_, series, filter, cancel_).value();
+    std::vector<std::string> listed;
+    for (const auto& request : far_.requests()) {
+      EXPECT_EQ(request.verb, "List");
+      listed.push_back(request.key);
+    }
+    return listed;
+  }
+
+  static std::string Show(const FoundPartitions& found) {
+    std::string text = "series " + std::to_string(found.series_found) + "\n";
+    for (const PartitionId& id : found.partitions) {
+      text += id.series + " " + id.key_prefix + " of '" + id.tenant + "'";
+      for (const auto& [name, value] : id.values) text += " " + name + ":" + value;
+      if (id.start) text += " " + FormatTime(*id.start) + " to " + FormatTime(*id.end);
+      text += "\n";
+    }
+    for (const SkippedPath& path : found.skipped) text += path.key + " " + path.reason + "\n";
+    for (const Error& error : found.errors) text += error.ToString() + "\n";
+    return text;
+  }
+
+  storage::CountingStore far_{store_, std::chrono::microseconds(0)};
+  FoundPartitions from_far_;
+};
+
+TEST_F(HiveWalkFar, OneRequestPerThousandObjects) {
+  for (const std::string& tenant : {"a"s, "b"s}) {
+    for (int hour = 10; hour < 20; ++hour) {
+      for (int file = 0; file < 60; ++file) {
+        Put(Key(tenant, "28", std::to_string(hour)) + std::to_string(file) + ".parquet");
+      }
+    }
+  }
+  EXPECT_THAT(Listed(OuriosLayout(), {}), ElementsAre("data/", "data/", "audit/"));
+  EXPECT_EQ(from_far_.partitions.size(), 20u);
+  EXPECT_EQ(Show(from_far_), Show(Find()));
+
+  PartitionFilter filter;
+  filter.series = "data";
+  filter.tenant = "b";
+  EXPECT_THAT(Listed(OuriosLayout(), filter), ElementsAre("data/tenant_id=b/"));
+  EXPECT_EQ(Show(from_far_), Show(Find(filter)));
+  filter.partition = Key("b", "28", "10");
+  EXPECT_THAT(Listed(OuriosLayout(), filter), ElementsAre(filter.partition));
+  EXPECT_EQ(Show(from_far_), Show(Find(filter)));
+  // What lies in a partition stands for it.
+  filter.partition += "1.parquet";
+  EXPECT_THAT(Listed(OuriosLayout(), filter), ElementsAre(Key("b", "28", "10")));
+  EXPECT_EQ(from_far_.partitions.size(), 1u);
+  // The series is there, if not this partition of it.
+  filter.partition = Key("b", "29", "10");
+  EXPECT_THAT(Listed(OuriosLayout(), filter), ElementsAre(filter.partition, "data/"));
+  EXPECT_EQ(from_far_.series_found, 1);
+  EXPECT_THAT(from_far_.partitions, IsEmpty());
+  // A series that the filter leaves out is not listed for its partitions.
+  filter = {};
+  filter.partition = Key("a", "28", "10");
+  EXPECT_THAT(Listed(OuriosLayout(), filter), ElementsAre(filter.partition, "audit/"));
+}
+
+TEST_F(HiveWalkFar, WalksWhereMostObjectsAreOfNoUse) {
+  for (int i = 0; i < 30'000; ++i) Put("data/_backup/" + std::to_string(i));
+  Put(Key("a", "28", "07") + "x.parquet");
+  PartitionFilter filter;
+  filter.series = "data";
+  // 17 pages of nothing, then a listing per directory: data, tenant, year, month, day.
+  EXPECT_EQ(Listed(OuriosLayout(), filter).size(), 17u + 5u);
+  EXPECT_EQ(from_far_.series_found, 1);
+  EXPECT_EQ(from_far_.partitions.size(), 1u);
+  EXPECT_EQ(Show(from_far_), Show(Find(filter)));
+}
+
+TEST_F(HiveWalkFar, OldBucketsAreNoReasonToGoOn) {
+  // 31,000 objects of one month in 31 directories of days, of which the filter wants one.
+  for (int day = 1; day <= 31; ++day) {
+    const std::string date = (day < 10 ? "0" : "") + std::to_string(day);
+    for (int file = 0; file < 1000; ++file) {
+      Put("data/tenant_id=a/year=2026/month=10/day=" + date + "/hour=07/" + std::to_string(file));
+    }
+  }
+  PartitionFilter filter;
+  filter.series = "data";
+  EXPECT_EQ(Listed(OuriosLayout(), filter).size(), 31u);
+  filter.since = At("2026-10-31");
+  // 16 pages, and one for each directory that was to be entered: tenant, year, month; one more
+  // shows that they are too many. Then data, tenant, year, month, day.
+  EXPECT_EQ(Listed(OuriosLayout(), filter).size(), 16u + 3u + 1u + 5u);
+  EXPECT_EQ(Show(from_far_), Show(Find(filter)));
+  EXPECT_EQ(from_far_.partitions.size(), 1u);
+}
+
+TEST_F(HiveWalkFar, R240AListingOfAllThatFailsIsNotTheEnd) {
+  Put(Key("a", "28", "07") + "x.parquet");
+  Put(Key("b", "29", "07") + "x.parquet");
+  Put("audit/tenant_id=a/year=2026/month=11/day=29/x.parquet");
+  int times = 1;
+  std::vector<std::string> listed;
+  storage::FaultyStore faulty(
+      far_, [&](std::string_view op, const std::string& key, bool before) -> Status {
+        if (op != "List" || !before) return {};
+        listed.push_back(key);
+        if (key == "data/" && times-- > 0) return Fail(Code::kDenied, "no permission");
+        return {};
+      });
+  const auto found = FindPartitions(faulty, OuriosLayout(), {}, cancel_).value();
+  EXPECT_EQ(Show(found), Show(Find()));
+  EXPECT_EQ(std::ranges::count(listed, "data/"), 2);
+  EXPECT_EQ(listed.back(), "audit/");
+  // The top, and nothing below it.
+  times = 2;
+  const auto failed = FindPartitions(faulty, OuriosLayout(), {}, cancel_);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Code::kDenied);
+  EXPECT_THAT(failed.error().context, HasSubstr("series data"));
+
+  cancel_.Request();
+  const auto stopped = FindPartitions(far_, OuriosLayout(), {}, cancel_);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, Code::kCancelled);
+}
+
+// Any tree, good and bad, and any filter: a listing of all gives what the walk gives.
+TEST_F(HiveWalkFar, BothWaysGiveTheSame) {
+  SeriesLayout top;
+  top.name = "top";
+  top.columns = {{"region", ColumnRole::kOther}, {"tenant_id", ColumnRole::kTenant}};
+  SeriesLayout deep = top;
+  deep.name = "deep";
+  deep.prefix = "data/er";
+  std::vector<std::vector<SeriesLayout>> layouts = {OuriosLayout(), {top, deep}};
+  const std::vector<std::vector<std::string>> segments = {
+      {"data", "data", "data", "audit", "region=eu", "other", "data/er", "_x"},
+      {"tenant_id=a", "tenant_id=a", "tenant_id=ab", "tenant_id=a%2Fb", "tenant_id=%61", "tenant=a",
+       "region=us", ".x", "tenant_id=", "er"},
+      {"year=2026", "year=2026", "year=2025", "year=26", "tenant_id=a", "tenant_id=a%2Fb"},
+      {"month=11", "month=11", "month=02", "month=13", "_temporary"},
+      {"day=28", "day=29", "day=30", "day=1"},
+      {"hour=07", "hour=08", "hour=7", "nested"},
+      {"hour=07", "more"}};
+  std::mt19937_64 random(20261130);
+  const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  const auto any_path = [&](size_t levels) {
+    std::string path;
+    for (size_t level = 0; level < levels; ++level) {
+      path += segments[level][below(segments[level].size())] + "/";
+    }
+    return path;
+  };
+  size_t partitions = 0;
+  size_t skipped = 0;
+  for (int tree = 0; tree < 60; ++tree) {
+    storage::MemoryStore store(clock_);
+    for (size_t i = below(150); i > 0; --i) {
+      // May fail: where a directory is a file of that name cannot be.
+      (void)store.PutNew(any_path(below(2) == 0 ? 6 : below(8)) + "x" + std::to_string(below(3)),
+                         "x");
+    }
+    storage::CountingStore far(store, std::chrono::microseconds(0));
+    for (int i = 0; i < 40; ++i) {
+      const auto& series = layouts[below(layouts.size())];
+      PartitionFilter filter;
+      if (below(4) == 0) filter.series = series[below(series.size())].name;
+      if (below(2) == 0) filter.partition = any_path(below(8));
+      if (below(8) == 0) filter.partition = "data/ten";
+      if (below(16) == 0) filter.partition = "data//x";
+      if (below(3) == 0) filter.tenant = below(2) == 0 ? "a" : "a/b";
+      if (below(3) == 0) filter.since = At(below(2) == 0 ? "2026-11-29" : "2026-02-28T08");
+      if (below(2) == 0 && filter.partition.ends_with('/')) filter.partition.pop_back();
+      const auto near = FindPartitions(store, series, filter, cancel_).value();
+      const auto all = FindPartitions(far, series, filter, cancel_).value();
+      ASSERT_EQ(Show(all), Show(near)) << tree << " " << filter.partition << " " << filter.tenant;
+      partitions += near.partitions.size();
+      skipped += near.skipped.size();
+    }
+  }
+  EXPECT_GT(partitions, 1000u);
+  EXPECT_GT(skipped, 1000u);
 }
 
 }  // namespace
