@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/guard.h"
@@ -17,16 +21,21 @@ namespace {
 using plan::GcAction;
 using plan::GcDecision;
 
+// How many files go together, after one look at the manifest. Where a request is a round trip, as
+// many as one request removes; the looks take few.
+size_t RemovalsPerLook(const storage::Store& store) {
+  return store.small_reads_are_cheap() ? 1 : 1000;
+}
+
 // True if `name` may go, judged by the manifest as it is right now. `recorded`: it must be in the
 // retired list.
-Result<bool> MayRemove(storage::Store& store, const PartitionId& id, const std::string& name,
-                       bool recorded) {
+bool MayRemove(const std::optional<ManifestSnapshot>& manifest, const std::string& name,
+               bool recorded) {
   if (!guard::kReread) return true;
-  LITHIFY_TRY_ASSIGN(const auto snapshot, table::ReadManifest(store, id.key_prefix));
-  if (!snapshot) return !recorded;
-  if (IsLive(snapshot->manifest, name)) return false;
+  if (!manifest) return !recorded;
+  if (IsLive(manifest->manifest, name)) return false;
   if (!recorded) return true;
-  const RetiredFile* record = FindRetired(snapshot->manifest, name);
+  const RetiredFile* record = FindRetired(manifest->manifest, name);
   return record != nullptr && record->reason != RetiredFile::Reason::kForeign;
 }
 
@@ -86,10 +95,7 @@ class Collector {
       report_.errors.push_back(std::move(clock.error()).In(id_.key_prefix));
       return false;
     }
-    for (const GcDecision& decision : removals) {
-      if (cancel.requested()) break;
-      Remove(decision, files_.at(decision.name)->state == FileState::kRetired);
-    }
+    RemoveAll(removals, &cancel);
     const bool fenced = !orphans.empty() && !cancel.requested() && Fence(orphans);
     Audit();
     return fenced;
@@ -118,38 +124,91 @@ class Collector {
     items.push_back({id_.key_prefix + decision.name, decision.size, decision.reason});
   }
 
-  void Remove(const GcDecision& decision, bool recorded) {
+  // `cancel` may be null.
+  void RemoveAll(std::span<const GcDecision> decisions, const CancelFlag* cancel) {
+    const size_t most = RemovalsPerLook(services_.store);
+    while (!decisions.empty() && (cancel == nullptr || !cancel->requested())) {
+      const auto some = decisions.first(std::min(most, decisions.size()));
+      decisions = decisions.subspan(some.size());
+      Status removed = most == 1 ? RemoveOne(some.front()) : RemoveTogether(some);
+      if (!removed) report_.errors.push_back(std::move(removed.error()));
+    }
+  }
+
+  Status RemoveOne(const GcDecision& decision) {
     const std::string key = id_.key_prefix + decision.name;
-    // It was judged by what the listing said of it.
-    auto info = services_.store.Stat(key);
-    if (!info) {
-      if (info.error().code != Code::kNotFound) {
-        report_.errors.push_back(std::move(info.error()).In(key));
-      }
-      return;
+    const auto info = services_.store.Stat(key);
+    if (!info && info.error().code == Code::kNotFound) return {};
+    if (!info) return Fail(Error(info.error()).In(key));
+    Status removed;
+    if (IsAsListed(decision, *info)) removed = RemoveUnneeded({&decision});
+    return removed ? Status() : Fail(std::move(removed.error()).In(key));
+  }
+
+  // One new listing, one look at the manifest, one removal.
+  Status RemoveTogether(std::span<const GcDecision> decisions) {
+    std::unordered_map<std::string_view, const GcDecision*> by_name;
+    for (const GcDecision& decision : decisions) by_name.emplace(decision.name, &decision);
+    std::vector<const GcDecision*> unchanged;
+    Status done = services_.store.ListPages(
+        id_.key_prefix, storage::ListDepth::kChildren,
+        [&](const std::vector<storage::ObjectInfo>& page) -> Status {
+          for (const storage::ObjectInfo& object : page) {
+            const auto found =
+                by_name.find(std::string_view(object.key).substr(id_.key_prefix.size()));
+            if (found == by_name.end()) continue;
+            if (IsAsListed(*found->second, object)) unchanged.push_back(found->second);
+            by_name.erase(found);
+          }
+          return {};
+        });
+    if (done && !unchanged.empty()) {
+      std::ranges::sort(unchanged, {}, &GcDecision::name);
+      done = RemoveUnneeded(unchanged);
     }
+    return done ? Status() : Fail(std::move(done.error()).In(id_.key_prefix));
+  }
+
+  // It was judged by what the listing said of it.
+  bool IsAsListed(const GcDecision& decision, const storage::ObjectInfo& now) const {
     const HiveFile& listed = *files_.at(decision.name);
-    if (info->size != listed.size || info->modified != listed.modified) {
-      report_.kept.push_back({key, info->size, "it was changed since it was listed"});
-      return;
+    if (now.size == listed.size && now.modified == listed.modified) return true;
+    report_.kept.push_back({now.key, now.size, "it was changed since it was listed"});
+    return false;
+  }
+
+  // After another look at the manifest.
+  Status RemoveUnneeded(const std::vector<const GcDecision*>& decisions) {
+    std::optional<ManifestSnapshot> manifest;
+    if (guard::kReread) {
+      LITHIFY_TRY_ASSIGN(manifest, table::ReadManifest(services_.store, id_.key_prefix));
     }
-    auto may = MayRemove(services_.store, id_, decision.name, recorded);
-    if (!may) {
-      report_.errors.push_back(std::move(may.error()).In(key));
-      return;
+    std::vector<const GcDecision*> unneeded;
+    std::vector<std::string> keys;
+    for (const GcDecision* decision : decisions) {
+      const std::string key = id_.key_prefix + decision->name;
+      const bool recorded = decision->action == GcAction::kFenceRemove
+                                ? guard::kFence
+                                : files_.at(decision->name)->state == FileState::kRetired;
+      if (!MayRemove(manifest, decision->name, recorded)) {
+        report_.kept.push_back({key, decision->size, "the manifest changed: not garbage any more"});
+        continue;
+      }
+      unneeded.push_back(decision);
+      keys.push_back(key);
     }
-    if (!*may) {
-      report_.kept.push_back({key, decision.size, "the manifest changed: not garbage any more"});
-      return;
+    if (keys.empty()) return {};
+    std::vector<Status> removed = services_.store.RemoveMany(keys);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (removed[i]) {
+        Report(report_.removed, *unneeded[i]);
+        removed_.push_back(unneeded[i]->name);
+        bytes_ += unneeded[i]->size;
+      } else if (removed[i].error().code != Code::kNotFound) {
+        report_.errors.push_back(std::move(removed[i].error()).In(keys[i]));
+      }
     }
-    Status removed = services_.store.Remove(key);
-    if (removed) {
-      Report(report_.removed, decision);
-      removed_.push_back(decision.name);
-      bytes_ += decision.size;
-    } else if (removed.error().code != Code::kNotFound) {
-      report_.errors.push_back(std::move(removed.error()).In(key));
-    }
+    return {};
   }
 
   // Whoever wrote these outputs planned on this manifest or an older one. Once it is replaced, that
@@ -172,7 +231,7 @@ class Collector {
         return true;
       }
     }
-    for (const GcDecision& decision : orphans) Remove(decision, guard::kFence);
+    RemoveAll(orphans, nullptr);
     return true;
   }
 
@@ -245,19 +304,29 @@ void CollectUploads(const HiveServices& services, const HiveSettings& settings,
 
 void DiscardOutputs(const HiveServices& services, const PartitionId& id,
                     const std::vector<std::string>& names, std::vector<std::string>& notes) {
-  for (const std::string& name : names) {
+  const size_t most = RemovalsPerLook(services.store);
+  for (std::span<const std::string> left = names; !left.empty();) {
+    const auto some = left.first(std::min(most, left.size()));
+    left = left.subspan(some.size());
     auto snapshot = table::ReadManifest(services.store, id.key_prefix);
     if (!snapshot) {
       notes.push_back("outputs are left to the garbage collection: " + snapshot.error().ToString());
       return;
     }
-    // Fenced by somebody: theirs to remove. Live: then it did commit, whatever we were told.
-    const bool named = *snapshot && (IsLive((*snapshot)->manifest, name) ||
-                                     FindRetired((*snapshot)->manifest, name) != nullptr);
-    if (named && guard::kReread) continue;
-    Status removed = services.store.Remove(id.key_prefix + name);
-    if (removed || removed.error().code == Code::kNotFound) continue;
-    notes.push_back(name + " is left to the garbage collection: " + removed.error().ToString());
+    std::vector<std::string> keys;
+    for (const std::string& name : some) {
+      // Fenced by somebody: theirs to remove. Live: then it did commit, whatever we were told.
+      const bool named = *snapshot && (IsLive((*snapshot)->manifest, name) ||
+                                       FindRetired((*snapshot)->manifest, name) != nullptr);
+      if (!named || !guard::kReread) keys.push_back(id.key_prefix + name);
+    }
+    if (keys.empty()) continue;
+    const std::vector<Status> removed = services.store.RemoveMany(keys);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      if (removed[i] || removed[i].error().code == Code::kNotFound) continue;
+      notes.push_back(keys[i].substr(id.key_prefix.size()) +
+                      " is left to the garbage collection: " + removed[i].error().ToString());
+    }
   }
 }
 
