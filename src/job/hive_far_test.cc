@@ -6,16 +6,20 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "job/hive_job.h"
 #include "job_world.h"
+#include "sim_runner.h"
 #include "storage/counting_store.h"
 #include "storage/faulty_store.h"
+#include "storage/forwarding_store.h"
 
 namespace lithify::job {
 namespace {
@@ -255,6 +259,70 @@ TEST_F(HiveFar, OutputsAreDiscardedTogether) {
   ASSERT_TRUE(world_.Sweep(far_));
   EXPECT_THAT(world_.Manifest(kSealed).files, SizeIs(2));
   EXPECT_EQ(world_.LiveRows(kSealed), kFiveRows);
+}
+
+// Tells what groups are given.
+class TellingRunner final : public rewrite::GroupRunner {
+ public:
+  explicit TellingRunner(storage::Store& store) : runner_(store) {}
+  Result<rewrite::FileFacts> Inspect(const std::string& key) override {
+    return runner_.Inspect(key);
+  }
+  Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,
+                                    const CancelFlag& cancel) override {
+    return runner_.Explain(request, cancel);
+  }
+  Result<rewrite::GroupReport> Run(const rewrite::GroupRequest& request,
+                                   const CancelFlag& cancel) override {
+    {
+      const std::lock_guard lock(mutex_);
+      memory.insert(request.memory_bytes);
+      threads.insert(request.threads);
+    }
+    return runner_.Run(request, cancel);
+  }
+  Result<rewrite::VerifyReport> VerifyFile(const std::string& key, const rewrite::RowRule& rows,
+                                           const CancelFlag& cancel) override {
+    return runner_.VerifyFile(key, rows, cancel);
+  }
+
+  std::set<int64_t> memory;
+  std::set<int> threads;
+
+ private:
+  sim::SimRunner runner_;
+  std::mutex mutex_;
+};
+
+class BufferingStore final : public storage::ForwardingStore {
+ public:
+  BufferingStore(storage::Store& store, int64_t bytes) : ForwardingStore(store), bytes_(bytes) {}
+  int64_t writer_buffer_bytes() const override { return bytes_; }
+
+ private:
+  const int64_t bytes_;
+};
+
+TEST(HiveMemory, FewerPartitionsAtOnceWhereWritersHoldMuch) {
+  // What a writer holds, and how many partitions are worked on at once then.
+  for (const auto& [bytes, at_once] :
+       {std::pair<int64_t, int>{0, 8}, {32 * kMiB, 8}, {48 * kMiB, 5}, {kGiB, 1}}) {
+    sim::JobWorld world;
+    for (int hour = 10; hour < 18; ++hour)
+      world.WriteFive(sim::JobWorld::Hour(std::to_string(hour)));
+    world.clock.Advance(std::chrono::hours(48));
+    world.settings.threads = 16;
+    world.settings.partitions_at_once = 8;
+    world.settings.memory_bytes = kGiB;
+    BufferingStore store(world.store, bytes);
+    TellingRunner runner(store);
+    HiveJob job({store, runner, world.clock, world.random, *world.audit, world.progress, {}, {}},
+                world.settings);
+    const auto report = job.Sweep({}, false, CancelFlag());
+    EXPECT_EQ(report->Count(Outcome::kCommitted), 8);
+    EXPECT_THAT(runner.memory, ElementsAre(kGiB / at_once));
+    EXPECT_THAT(runner.threads, ElementsAre(16 / at_once));
+  }
 }
 
 }  // namespace

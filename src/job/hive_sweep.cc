@@ -49,6 +49,16 @@ PartitionOutcome RunPartition(const HiveServices& services, const HiveSettings& 
   }
 }
 
+// Each writes one output at a time, and needs memory for more than that output's writer.
+int PartitionsAtOnce(const storage::Store& store, const HiveSettings& settings, size_t partitions) {
+  int64_t most = std::min(settings.partitions_at_once, settings.threads);
+  if (const int64_t writer = store.writer_buffer_bytes(); writer > 0) {
+    most = std::min(most, settings.memory_bytes / 4 / writer);
+  }
+  return static_cast<int>(
+      std::clamp<int64_t>(most, 1, static_cast<int64_t>(std::clamp<size_t>(partitions, 1, 4096))));
+}
+
 void Merge(GcReport& into, GcReport&& from) {
   std::ranges::move(from.removed, std::back_inserter(into.removed));
   std::ranges::move(from.kept, std::back_inserter(into.kept));
@@ -103,8 +113,7 @@ Result<SweepReport> HiveJob::Sweep(
 
   const std::vector<PartitionId>& ids = found->partitions;
   services_.progress.AddTotal(0, static_cast<int64_t>(ids.size()));
-  const int at_once = std::clamp(std::min(settings_.partitions_at_once, settings_.threads), 1,
-                                 static_cast<int>(std::clamp<size_t>(ids.size(), 1, 4096)));
+  const int at_once = PartitionsAtOnce(services_.store, settings_, ids.size());
   std::atomic<int64_t> explained_files_left{kExplainedFilesMax};
   const RunShare share{.threads = settings_.threads / at_once,
                        .memory_bytes = std::max<int64_t>(1, settings_.memory_bytes / at_once),

@@ -119,6 +119,7 @@ class ParquetRunner final : public GroupRunner {
   Result<TierPlan> Explain(const GroupRequest& request, const CancelFlag& cancel) override {
     LITHIFY_TRY(cancel.Check());
     GroupRequest bounded = request;
+    ChargeWriter(bounded);
     BoundShape(bounded);
     BoundedPool pool(PoolBytes(request.memory_bytes > 0 ? request.memory_bytes : memory_bytes_));
     ReaderCache cache(store_, kOpenFilesMax);
@@ -130,6 +131,7 @@ class ParquetRunner final : public GroupRunner {
 
   Result<GroupReport> Run(const GroupRequest& request, const CancelFlag& cancel) override {
     GroupRequest bounded = request;
+    ChargeWriter(bounded);
     BoundShape(bounded);
     Attempt attempt;
     auto done = RunOnce(bounded, cancel, attempt);
@@ -176,6 +178,14 @@ class ParquetRunner final : public GroupRunner {
     bool out_of_memory = false;
     bool publishing = false;
   };
+
+  // Takes what the writer of an output holds out of the memory; one at a time holds any. What all
+  // others need goes down with it. Where that would leave little, most of it goes uncharged: too
+  // much memory is better than no rewrite.
+  void ChargeWriter(GroupRequest& request) const {
+    if (request.memory_bytes <= 0) return;
+    request.memory_bytes -= std::min(store_.writer_buffer_bytes(), request.memory_bytes / 4);
+  }
 
   // Bounds the shape by the memory: a row group is held encoded, its pages and dictionaries too.
   static void BoundShape(GroupRequest& request) {

@@ -312,6 +312,8 @@ class Recoder {
   }
 
   Result<std::unique_ptr<Output>> OpenOutput() {
+    // All outputs are published together in the end: only one of them may hold memory until then.
+    if (!result_.writers.empty()) LITHIFY_TRY(result_.writers.back()->Flush());
     const std::string name = request_.new_name();
     LITHIFY_TRY_ASSIGN(auto writer, store_.Create(request_.partition + name));
     return std::make_unique<Output>(name, std::move(writer), group_, properties_, metadata_,

@@ -53,6 +53,9 @@ class FaultyWriter final : public Writer {
     return store_.Around("Append", key_, [&] { return writer_->Append(bytes); });
   }
   int64_t size() const override { return writer_->size(); }
+  Status Flush() override {
+    return store_.crashed() ? Status(Fail(Code::kCancelled, "crashed", key_)) : writer_->Flush();
+  }
   Status Publish() override {
     return store_.Around("Publish", key_, [&] { return writer_->Publish(); });
   }

@@ -43,6 +43,7 @@ class FaultyStore final : public Store {
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override;
   Status Remove(const std::string& key) override;
   bool small_reads_are_cheap() const override { return store_.small_reads_are_cheap(); }
+  int64_t writer_buffer_bytes() const override { return store_.writer_buffer_bytes(); }
   std::string Describe() const override { return store_.Describe(); }
 
   bool crashed() const { return crashed_.load(); }

@@ -48,6 +48,7 @@ class ForwardingStore : public Store {
   }
   Duration clock_skew() const override { return store_.clock_skew(); }
   bool small_reads_are_cheap() const override { return store_.small_reads_are_cheap(); }
+  int64_t writer_buffer_bytes() const override { return store_.writer_buffer_bytes(); }
   std::string Describe() const override { return store_.Describe(); }
 
  protected:

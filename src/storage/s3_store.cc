@@ -162,6 +162,8 @@ std::vector<Status> S3Store::RemoveMany(std::span<const std::string> keys) {
   return removed;
 }
 
+int64_t S3Store::writer_buffer_bytes() const { return kS3WriterBytes; }
+
 std::string S3Store::Describe() const {
   std::string name = client_.Name(prefix_);
   if (name.ends_with('/')) name.pop_back();

@@ -42,6 +42,7 @@ class S3Store final : public Store {
       const std::string& prefix, Time before,
       const std::function<bool(const std::string& key)>& is_ours, bool dry_run) override;
   Duration clock_skew() const override { return client_.clock_skew(); }
+  int64_t writer_buffer_bytes() const override;
   std::string Describe() const override;
 
   // Whether the store keeps its word on conditions: tried out with an object under `key`, which is

@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text.h"
+#include "storage/faulty_store.h"
+#include "storage/forwarding_store.h"
 #include "storage/s3_scripted.h"
+#include "storage/throttled_store.h"
 
 namespace lithify::storage {
 namespace {
@@ -68,6 +72,16 @@ TEST_F(S3StoreScript, AListingThatIsNoneIsAnError) {
   // It would never end.
   Expect({Page(Object("p/d/a"), "one"), Page(Object("p/d/a"), "one")});
   EXPECT_EQ(List(ListDepth::kAll).error().code, Code::kCorrupt);
+}
+
+TEST_F(S3StoreScript, TellsWhatItsWritersHold) {
+  EXPECT_EQ(store_.writer_buffer_bytes(), 48 * kMiB);
+  ThrottledStore throttled(store_, clock_, kMiB);
+  EXPECT_EQ(throttled.writer_buffer_bytes(), 48 * kMiB);
+  const ForwardingStore forwarding(store_);
+  EXPECT_EQ(forwarding.writer_buffer_bytes(), 48 * kMiB);
+  FaultyStore faulty(store_, [](std::string_view, const std::string&, bool) { return Status(); });
+  EXPECT_EQ(faulty.writer_buffer_bytes(), 48 * kMiB);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace lithify::storage {
 namespace {
 
-constexpr int64_t kUnderWayBytes = 2 * kS3PartBytes;
+constexpr int64_t kUnderWayBytes = kS3WriterBytes - kS3PartBytes;
 
 }  // namespace
 
@@ -28,6 +28,7 @@ Status S3Writer::CheckOpen() const {
 
 Status S3Writer::Append(std::span<const std::byte> bytes) {
   LITHIFY_TRY(CheckOpen());
+  if (flushed_) return Fail(Code::kInternal, "the writer was flushed", client_.Name(key_));
   Status appended = AppendAll(bytes);
   // Without that part the object would have a hole.
   if (!appended) failure_ = appended.error();
@@ -87,6 +88,20 @@ Status S3Writer::Take() {
   return {};
 }
 
+Status S3Writer::Flush() {
+  LITHIFY_TRY(CheckOpen());
+  flushed_ = true;
+  Status flushed = FlushAll();
+  if (!flushed) failure_ = flushed.error();
+  return flushed;
+}
+
+Status S3Writer::FlushAll() {
+  if (!part_.empty()) LITHIFY_TRY(SendPart());
+  while (!under_way_.empty()) LITHIFY_TRY(Take());
+  return {};
+}
+
 Status S3Writer::Publish() {
   LITHIFY_TRY(CheckOpen());
   Status published = PublishAll();
@@ -105,8 +120,7 @@ Status S3Writer::PublishAll() {
     const auto put = client_.Put(key_, std::move(part_), kAbsent());
     return put ? Status() : Fail(put.error());
   }
-  if (!part_.empty()) LITHIFY_TRY(SendPart());
-  while (!under_way_.empty()) LITHIFY_TRY(Take());
+  LITHIFY_TRY(FlushAll());
   return client_.CompleteUpload(key_, upload_id_, parts_, write_id_, kAbsent());
 }
 

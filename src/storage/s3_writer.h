@@ -27,8 +27,11 @@ inline constexpr int kS3PartsMax = 10'000;  // The API's.
 // parts would not do. All of them together are 5 TiB, which is what an object may have.
 int64_t S3PartBytes(int number);
 
-// Memory: the part that is filled and those under way, 48 MiB in all; behind the first 14 GiB of an
-// object twice the size of a part, at most 2 GiB.
+// What a writer holds: the part that is filled and those under way.
+inline constexpr int64_t kS3WriterBytes = 3 * kS3PartBytes;
+
+// Memory: kS3WriterBytes; behind the first 14 GiB of an object twice the size of a part, at most
+// 2 GiB. After Flush nothing.
 //
 // What goes wrong with a part is told by the next Append or Publish, and by all that follow.
 // Discard waits for the requests that are under way: a part that comes after its upload was aborted
@@ -43,12 +46,15 @@ class S3Writer final : public Writer {
 
   int64_t size() const override { return size_; }
   Status Append(std::span<const std::byte> bytes) override;
+  Status Flush() override;
   Status Publish() override;
   void Discard() noexcept override;
 
  private:
   Status CheckOpen() const;
   Status AppendAll(std::span<const std::byte> bytes);
+  // Sends what is held, and waits for all that is under way.
+  Status FlushAll();
   Status PublishAll();
   // Hands the filled part to a thread.
   Status SendPart();
@@ -65,6 +71,7 @@ class S3Writer final : public Writer {
   std::deque<std::future<Result<S3Part>>> under_way_;
   std::optional<Error> failure_;
   int64_t size_ = 0;
+  bool flushed_ = false;
   bool open_ = true;
 };
 

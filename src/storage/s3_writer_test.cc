@@ -168,6 +168,33 @@ TEST_F(S3WriterTest, APartThatFailsIsToldAndNothingIsPublished) {
   }
 }
 
+TEST_F(S3WriterTest, FlushLeavesNothingToSend) {
+  for (const std::string& content : {Content(1), std::string("few")}) {
+    http_.parts.clear();
+    http_.completed.clear();
+    S3Writer writer(client_, "x");
+    ASSERT_TRUE(writer.Append(Bytes(content)));
+    ASSERT_TRUE(writer.Flush());
+    std::string got;
+    for (const auto& [number, bytes] : http_.parts) got += bytes;
+    EXPECT_TRUE(got == content);
+    EXPECT_EQ(http_.completed, "");
+    EXPECT_EQ(writer.Append(Bytes("x")).error().code, Code::kInternal);
+    const size_t parts = http_.log.size();
+    ASSERT_TRUE(writer.Publish());
+    EXPECT_EQ(http_.log.size(), parts + 1);
+    EXPECT_EQ(http_.log.back(), "complete");
+  }
+  http_.refused = {{2, 403}};
+  {
+    S3Writer writer(client_, "x");
+    ASSERT_TRUE(writer.Append(Bytes(Content(1))));
+    EXPECT_EQ(writer.Flush().error().code, Code::kDenied);
+    EXPECT_EQ(writer.Publish().error().code, Code::kDenied);
+  }
+  EXPECT_EQ(http_.log.back(), "abort");
+}
+
 // T28: as soon as the request that is under way has ended, not after all its repetitions.
 TEST_F(S3WriterTest, T28_DiscardEndsTheRepetitionsAndAbortsLast) {
   http_.refused = {{1, 503}, {2, 503}};

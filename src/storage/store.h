@@ -62,6 +62,8 @@ class Writer {
   virtual ~Writer() = default;
   virtual Status Append(std::span<const std::byte> bytes) = 0;
   virtual int64_t size() const = 0;
+  // No Append follows. Hands on what it holds, so that it takes next to no memory until Publish.
+  virtual Status Flush() { return {}; }
   // Makes the bytes durable and visible under the key, only if the key is absent (kConflict). The
   // object's time is that of this call, not of the last Append.
   virtual Status Publish() = 0;
@@ -122,6 +124,8 @@ class Store {
   // Whether a read of few bytes costs little more than these bytes: on disks of this machine and in
   // memory. False: it is a round trip, and had better bring much.
   virtual bool small_reads_are_cheap() const { return false; }
+  // What one of its writers holds in memory while it is written to; 0: next to nothing.
+  virtual int64_t writer_buffer_bytes() const { return 0; }
   // How far the store's clock was ahead of this machine's when it was last heard of (negative:
   // behind); zero where there is only one, or nothing was heard.
   virtual Duration clock_skew() const { return Duration::zero(); }

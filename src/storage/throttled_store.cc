@@ -48,6 +48,7 @@ class ThrottledWriter final : public Writer {
     return {};
   }
   int64_t size() const override { return writer_->size(); }
+  Status Flush() override { return writer_->Flush(); }
   Status Publish() override { return writer_->Publish(); }
   void Discard() noexcept override { writer_->Discard(); }
 
