@@ -117,6 +117,35 @@ def table(name, files, size, samples, requests):
     return lines + [""]
 
 
+def measured(name, scale, scratch, rounds):
+    """The lines of one shape. It has a server of its own: one takes its time to be rid of what was
+    deleted, and its volumes fill up."""
+    folder = shapes.make(shapes.Shape(name), scratch, scale)
+    bench = Bench(scratch / "servers" / name)
+    try:
+        files, size = bench.upload(name, pathlib.Path(folder))
+        samples, failed = {}, set()
+        for number in range(rounds):
+            for contestant in CONTESTANTS:
+                if contestant in failed:
+                    continue
+                try:
+                    result = bench.run(contestant, name)
+                except measure.Failed as error:
+                    print(f"{name}: {error}", flush=True)
+                    failed.add(contestant)
+                    samples.pop(contestant, None)
+                    continue
+                samples.setdefault(contestant, []).append(result)
+                print(f"{name} {number + 1}/{rounds} {contestant}: "
+                      + " ".join(f"{value:.2f}" for value in result), flush=True)
+        requests = {who: bench.requests(who, name) for who in CONTESTANTS if who in samples}
+        return table(name, files, size, samples, requests)
+    finally:
+        bench.stop()
+        shutil.rmtree(bench.scratch)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
     parser.add_argument("--rounds", type=int, default=3)
@@ -135,32 +164,9 @@ def main():
              f"SDK) reads all objects, {s3_peers.THREADS} at once, and writes their bytes into one "
              "object in parts. DuckDB goes through the same client. Requests are counted in a run "
              "of their own.", ""]
-    bench = Bench(scratch)
-    try:
-        for name, share in SHAPES:
-            if name not in args.shapes:
-                continue
-            folder = shapes.make(shapes.Shape(name), scratch, share * args.scale)
-            files, size = bench.upload(name, pathlib.Path(folder))
-            samples, failed = {}, set()
-            for number in range(args.rounds):
-                for contestant in CONTESTANTS:
-                    if contestant in failed:
-                        continue
-                    try:
-                        result = bench.run(contestant, name)
-                    except measure.Failed as error:
-                        print(f"{name}: {error}", flush=True)
-                        failed.add(contestant)
-                        samples.pop(contestant, None)
-                        continue
-                    samples.setdefault(contestant, []).append(result)
-                    print(f"{name} {number + 1}/{args.rounds} {contestant}: "
-                          + " ".join(f"{value:.2f}" for value in result), flush=True)
-            requests = {who: bench.requests(who, name) for who in CONTESTANTS if who in samples}
-            lines += table(name, files, size, samples, requests)
-    finally:
-        bench.stop()
+    for name, share in SHAPES:
+        if name in args.shapes:
+            lines += measured(name, share * args.scale, scratch, args.rounds)
     lines.append(quiet.text())
     pathlib.Path(args.out).write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))

@@ -337,7 +337,7 @@ Status ListBelow(storage::Locations& locations, const std::string& location,
   LITHIFY_TRY_ASSIGN(const auto place, locations.Resolve(location));
   const std::string root = place.key + "/";
   return place.store->ListPages(
-      root, storage::ListDepth::kAll, [&](std::vector<storage::ObjectInfo> page) -> Status {
+      root, storage::ListDepth::kAll, [&](const std::vector<storage::ObjectInfo>& page) -> Status {
         LITHIFY_TRY(cancel.Check());
         for (const storage::ObjectInfo& object : page) {
           if (!object.regular) {

@@ -49,7 +49,7 @@ Result<ChunkEncoding> InspectChunk(const InputSource& in, int group, int leaf) {
   found.dictionary_used = chunk.encodings.Without(kDictionary) != chunk.encodings;
   found.dictionary_abandoned = !chunk.data_page_encodings.Without(kDictionary).empty();
   for (const auto encoding : kOfValues) {
-    if (chunk.encodings.Has(PageEncoding{encoding})) found.plain = encoding;
+    if (chunk.encodings.Has(static_cast<PageEncoding>(encoding))) found.plain = encoding;
   }
   if (!found.dictionary_used || found.dictionary_abandoned || chunk.num_values == 0) return found;
   RawPage page;

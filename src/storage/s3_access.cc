@@ -92,7 +92,7 @@ Result<std::optional<S3Place>> ParseS3Place(std::string_view location) {
   place.key = rest;
   if (place.key.empty()) return place;
   if (Status good = CheckKey(place.key); !good) {
-    return Fail(std::move(good.error()).In(std::string(location)));
+    return Fail(std::move(good.error()).In(location));
   }
   return place;
 }

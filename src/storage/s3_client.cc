@@ -428,7 +428,8 @@ Result<S3ListPage> S3Client::List(const std::string& prefix, const std::string& 
         return NoAnswer("lists an object without its size or time", Name(info.key));
       }
       info.size = *size;
-      info.modified = *modified;
+      // A HEAD tells it in whole seconds; both are to be compared.
+      info.modified = std::chrono::floor<std::chrono::seconds>(*modified);
     }
   }
   page.next = root.Text("NextContinuationToken");

@@ -182,7 +182,7 @@ class Chain {
                 Variable("AWS_SESSION_TOKEN"), "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY");
   }
 
-  Result<HttpResponse> Ask(HttpRequest request, const net::HttpLimits& limits) const {
+  Result<HttpResponse> Ask(const HttpRequest& request, const net::HttpLimits& limits) const {
     LITHIFY_TRY_ASSIGN(HttpResponse response, http_.Send(request, limits));
     if (response.status == 200) return response;
     return Fail(response.status >= 500 ? Code::kTransient : Code::kDenied,
