@@ -36,6 +36,7 @@ Result<OpenedTable> OpenTable(const TableOptions& options, const std::string& pr
       auto session,
       embed::IcebergSession::Open(config, chosen, {.procedure = procedure, .ident = name.ident},
                                   embed::ProcessEnvironment()));
+  session->StopPausesWhen([&cancel = CatchSignals()] { return cancel.requested(); });
   if (config.low_priority) embed::LowerThreadPriority();
   return OpenedTable{.session = std::move(session), .ident = name.ident};
 }

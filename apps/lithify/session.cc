@@ -119,6 +119,7 @@ std::unique_ptr<embed::HiveSession> OpenSession(const CommonOptions& options, in
     exit_code = session.error().code == Code::kUnsupported ? kUsage : kUnreadable;
     return nullptr;
   }
+  (*session)->StopPausesWhen([] { return g_cancel.requested(); });
   return std::move(*session);
 }
 

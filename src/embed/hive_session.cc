@@ -172,6 +172,10 @@ Result<std::unique_ptr<HiveSession>> HiveSession::OpenS3(const storage::S3Place&
   return session;
 }
 
+void HiveSession::StopPausesWhen(std::function<bool()> stop) {
+  if (s3_) s3_->StopPausesWhen(std::move(stop));
+}
+
 Status HiveSession::CheckWrites() {
   if (!bucket_) return {};
   const std::lock_guard lock(probe_mutex_);

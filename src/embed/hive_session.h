@@ -3,6 +3,7 @@
 #ifndef LITHIFY_EMBED_HIVE_SESSION_H_
 #define LITHIFY_EMBED_HIVE_SESSION_H_
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -71,6 +72,9 @@ class HiveSession {
   static Result<std::unique_ptr<HiveSession>> Open(const std::string& root,
                                                    config::HiveConfig config,
                                                    const Environment& environment);
+
+  // S3Access::StopPausesWhen(), for a tree in a bucket.
+  void StopPausesWhen(std::function<bool()> stop);
 
   // Before the first write: whether the store keeps its word on conditional writes, tried out with
   // an object under _lithify/ (Q2). Asked once; nothing is done for a local tree. kUnsupported if

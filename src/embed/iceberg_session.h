@@ -3,9 +3,11 @@
 #ifndef LITHIFY_EMBED_ICEBERG_SESSION_H_
 #define LITHIFY_EMBED_ICEBERG_SESSION_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/cancel.h"
 #include "base/clock.h"
@@ -50,6 +52,9 @@ class IcebergSession {
                                                       const config::CatalogConfig& catalog,
                                                       const Call& call,
                                                       const Environment& environment);
+
+  // S3Access::StopPausesWhen(), for what is in buckets.
+  void StopPausesWhen(std::function<bool()> stop) { buckets_->StopPausesWhen(std::move(stop)); }
 
   // Borrows this session and `progress`.
   job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -48,6 +49,9 @@ class TableBuckets {
                Random& random);
   ~TableBuckets();
 
+  // S3Access::StopPausesWhen(), of all that it opens. Before the first Open().
+  void StopPausesWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
+
   // The store of a whole bucket for a canonical location in it. The lender is asked when the first
   // one is opened, and again before a loan runs out (I34). kDenied: the catalog lends, but not for
   // this.
@@ -64,6 +68,7 @@ class TableBuckets {
   const Lender lender_;
   Clock& clock_;
   Random& random_;
+  std::function<bool()> stop_;
   std::mutex mutex_;
   std::optional<std::vector<Loan>> loans_;
   std::unique_ptr<storage::S3Access> own_access_;

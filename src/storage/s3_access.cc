@@ -148,9 +148,15 @@ S3Client& S3Access::Client(const std::string& bucket) {
       break;
   }
   client = std::make_unique<S3Client>(
-      std::move(options), *http_, *credentials_, clock_, [this](Duration d) { clock_.Sleep(d); },
-      random_);
+      std::move(options), *http_, *credentials_, clock_, [this](Duration d) { Pause(d); }, random_);
   return *client;
+}
+
+void S3Access::Pause(Duration d) {
+  constexpr Duration kSlice = std::chrono::milliseconds(100);
+  for (; d > Duration::zero() && !(stop_ && stop_()); d -= kSlice) {
+    clock_.Sleep(std::min(d, kSlice));
+  }
 }
 
 std::shared_ptr<S3Store> S3Access::Store(const std::string& bucket, const std::string& prefix) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -48,6 +49,10 @@ class S3Access {
                                                 Clock& clock, Random& random,
                                                 std::unique_ptr<S3Credentials> lent = nullptr);
 
+  // Pauses before a request is repeated end once `stop` says so, which is asked ten times a second:
+  // for who was told to end. Before the first request.
+  void StopPausesWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
+
   // The store below `prefix` (empty, or a key and a slash) of a bucket; the same one for the same
   // place. Nothing is asked of the server yet. Valid as long as this.
   std::shared_ptr<S3Store> Store(const std::string& bucket, const std::string& prefix);
@@ -55,10 +60,12 @@ class S3Access {
  private:
   S3Access(S3Settings settings, Clock& clock, Random& random);
   S3Client& Client(const std::string& bucket);
+  void Pause(Duration d);
 
   const S3Settings settings_;  // After the environment.
   Clock& clock_;
   Random& random_;
+  std::function<bool()> stop_;  // Empty: never.
   std::unique_ptr<net::HttpClient> http_;
   std::unique_ptr<S3Credentials> credentials_;
   std::mutex mutex_;

@@ -104,6 +104,35 @@ TEST_F(S3AccessTest, EndpointsComeFromTheEnvironment) {
   EXPECT_TRUE(Open(settings));
 }
 
+// A clock on which nobody waits.
+class SleeplessClock final : public Clock {
+ public:
+  Time Now() const override { return SystemClock().Now(); }
+  Duration Monotonic() const override { return SystemClock().Monotonic(); }
+  void Sleep(Duration d) override { slept += d; }
+  Duration slept{};
+};
+
+TEST_F(S3AccessTest, WhoIsToEndDoesNotPause) {
+  S3Settings settings;
+  settings.endpoint = "http://127.0.0.1:1";
+  settings.access_key_id = "id";
+  settings.secret_access_key = Secret("hush");
+  SleeplessClock clock;
+  bool stop = false;
+  const auto none = [](const std::string&) { return std::optional<std::string>(); };
+  const auto access = S3Access::Open(settings, none, clock, random_);
+  ASSERT_TRUE(access) << access.error().ToString();
+  (*access)->StopPausesWhen([&stop] { return stop; });
+  const auto store = (*access)->Store("lake", "");
+  EXPECT_EQ(store->Stat("x").error().code, Code::kTransient);
+  EXPECT_GT(clock.slept, std::chrono::seconds(1));
+  clock.slept = {};
+  stop = true;
+  EXPECT_EQ(store->Stat("x").error().code, Code::kTransient);
+  EXPECT_EQ(clock.slept, Duration::zero());
+}
+
 TEST_F(S3AccessTest, WhatIsLeftComesFromTheProfile) {
   const std::string directory = testing::TempDir() + "/s3_access_" + std::to_string(getpid());
   std::filesystem::create_directories(directory + "/.aws");
