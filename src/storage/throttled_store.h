@@ -10,13 +10,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "base/cancel.h"
 #include "base/clock.h"
-#include "storage/store.h"
+#include "storage/forwarding_store.h"
 
 namespace lithify::storage {
 
@@ -44,38 +43,20 @@ class TokenBucket {
   Duration at_;
 };
 
-class ThrottledStore final : public Store {
+class ThrottledStore final : public ForwardingStore {
  public:
   // All of them must outlive this store and its readers and writers; `cancel` may be null.
   ThrottledStore(Store& store, Clock& clock, int64_t bytes_per_second,
                  const CancelFlag* cancel = nullptr)
-      : store_(store), bucket_(clock, bytes_per_second, cancel) {}
+      : ForwardingStore(store), bucket_(clock, bytes_per_second, cancel) {}
 
-  Result<ObjectInfo> Stat(const std::string& key) override { return store_.Stat(key); }
   Result<Blob> Get(const std::string& key, int64_t max_bytes) override;
   Result<std::unique_ptr<Reader>> Open(const std::string& key) override;
-  Status ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) override {
-    return store_.ListPages(prefix, depth, visit);
-  }
   Status PutNew(const std::string& key, std::string_view bytes) override;
   Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override;
-  Status Remove(const std::string& key) override { return store_.Remove(key); }
-  std::vector<Status> RemoveMany(std::span<const std::string> keys) override {
-    return store_.RemoveMany(keys);
-  }
-  Result<std::vector<ObjectInfo>> AbortStaleUploads(
-      const std::string& prefix, Time before,
-      const std::function<bool(const std::string& key)>& is_ours, bool dry_run) override {
-    return store_.AbortStaleUploads(prefix, before, is_ours, dry_run);
-  }
-  Duration clock_skew() const override { return store_.clock_skew(); }
-  bool small_reads_are_cheap() const override { return store_.small_reads_are_cheap(); }
-  int64_t writer_buffer_bytes() const override { return store_.writer_buffer_bytes(); }
-  std::string Describe() const override { return store_.Describe(); }
 
  private:
-  Store& store_;
   TokenBucket bucket_;
 };
 
