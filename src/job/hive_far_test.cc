@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "hooked_runner.h"
 #include "job/hive_job.h"
 #include "job_world.h"
 #include "sim_runner.h"
@@ -261,39 +262,6 @@ TEST_F(HiveFar, OutputsAreDiscardedTogether) {
   EXPECT_EQ(world_.LiveRows(kSealed), kFiveRows);
 }
 
-// Tells what groups are given.
-class TellingRunner final : public rewrite::GroupRunner {
- public:
-  explicit TellingRunner(storage::Store& store) : runner_(store) {}
-  Result<rewrite::FileFacts> Inspect(const std::string& key) override {
-    return runner_.Inspect(key);
-  }
-  Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,
-                                    const CancelFlag& cancel) override {
-    return runner_.Explain(request, cancel);
-  }
-  Result<rewrite::GroupReport> Run(const rewrite::GroupRequest& request,
-                                   const CancelFlag& cancel) override {
-    {
-      const std::lock_guard lock(mutex_);
-      memory.insert(request.memory_bytes);
-      threads.insert(request.threads);
-    }
-    return runner_.Run(request, cancel);
-  }
-  Result<rewrite::VerifyReport> VerifyFile(const std::string& key, const rewrite::RowRule& rows,
-                                           const CancelFlag& cancel) override {
-    return runner_.VerifyFile(key, rows, cancel);
-  }
-
-  std::set<int64_t> memory;
-  std::set<int> threads;
-
- private:
-  sim::SimRunner runner_;
-  std::mutex mutex_;
-};
-
 class BufferingStore final : public storage::ForwardingStore {
  public:
   BufferingStore(storage::Store& store, int64_t bytes) : ForwardingStore(store), bytes_(bytes) {}
@@ -315,13 +283,21 @@ TEST(HiveMemory, FewerPartitionsAtOnceWhereWritersHoldMuch) {
     world.settings.partitions_at_once = 8;
     world.settings.memory_bytes = kGiB;
     BufferingStore store(world.store, bytes);
-    TellingRunner runner(store);
+    sim::SimRunner inner(store);
+    std::mutex mutex;
+    std::set<int64_t> memory;
+    std::set<int> threads;
+    sim::HookedRunner runner(inner, [&](const rewrite::GroupRequest& request) {
+      const std::lock_guard lock(mutex);
+      memory.insert(request.memory_bytes);
+      threads.insert(request.threads);
+    });
     HiveJob job({store, runner, world.clock, world.random, *world.audit, world.progress, {}, {}},
                 world.settings);
     const auto report = job.Sweep({}, false, CancelFlag());
     EXPECT_EQ(report->Count(Outcome::kCommitted), 8);
-    EXPECT_THAT(runner.memory, ElementsAre(kGiB / at_once));
-    EXPECT_THAT(runner.threads, ElementsAre(16 / at_once));
+    EXPECT_THAT(memory, ElementsAre(kGiB / at_once));
+    EXPECT_THAT(threads, ElementsAre(16 / at_once));
   }
 }
 

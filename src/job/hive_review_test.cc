@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "commit/hive_commit.h"
+#include "hooked_runner.h"
 #include "job/hive_job.h"
 #include "job_world.h"
 #include "storage/faulty_store.h"
@@ -471,32 +472,6 @@ TEST(HiveReview, AnAttemptThatIsSettledMeanwhileIsNotReconciled) {
   EXPECT_EQ(world.Phases(), phases);
 }
 
-class ThrowingRunner final : public rewrite::GroupRunner {
- public:
-  ThrowingRunner(rewrite::GroupRunner& runner, std::function<void()> thrower)
-      : runner_(runner), thrower_(std::move(thrower)) {}
-  Result<rewrite::FileFacts> Inspect(const std::string& key) override {
-    return runner_.Inspect(key);
-  }
-  Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,
-                                    const CancelFlag& cancel) override {
-    return runner_.Explain(request, cancel);
-  }
-  Result<rewrite::GroupReport> Run(const rewrite::GroupRequest& request,
-                                   const CancelFlag& cancel) override {
-    if (request.partition == kSealed) thrower_();
-    return runner_.Run(request, cancel);
-  }
-  Result<rewrite::VerifyReport> VerifyFile(const std::string& key, const rewrite::RowRule& rows,
-                                           const CancelFlag& cancel) override {
-    return runner_.VerifyFile(key, rows, cancel);
-  }
-
- private:
-  rewrite::GroupRunner& runner_;
-  const std::function<void()> thrower_;
-};
-
 // R240: nothing that one partition does ends the others, or the process.
 TEST(HiveReview, AnExceptionFailsItsPartitionAlone) {
   for (const bool memory : {true, false}) {
@@ -505,7 +480,8 @@ TEST(HiveReview, AnExceptionFailsItsPartitionAlone) {
     world.WriteFive(JobWorld::Hour("09"));
     world.settings.threads = world.settings.partitions_at_once = 2;
     sim::SimRunner inner(world.store);
-    ThrowingRunner runner(inner, [&] {
+    sim::HookedRunner runner(inner, [&](const rewrite::GroupRequest& request) {
+      if (request.partition != kSealed) return;
       if (memory) throw std::bad_alloc();
       throw std::runtime_error("surprise");
     });

@@ -21,6 +21,26 @@
 namespace lithify::net {
 namespace {
 
+sockaddr_in Loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+// A socket that listens on loopback, on a free port that is put into `port`.
+int ListenOnLoopback(int& port) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = Loopback(0);
+  socklen_t size = sizeof(address);
+  bind(listener, reinterpret_cast<sockaddr*>(&address), size);
+  listen(listener, 8);
+  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+  port = ntohs(address.sin_port);
+  return listener;
+}
+
 // Answers every request with "hello", over TLS, with a self-signed certificate for `host`.
 class TlsServer {
  public:
@@ -46,15 +66,7 @@ class TlsServer {
     context_ = SSL_CTX_new(TLS_server_method());
     SSL_CTX_use_certificate(context_, certificate_);
     SSL_CTX_use_PrivateKey(context_, key_);
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    bind(listener_, reinterpret_cast<sockaddr*>(&address), size);
-    listen(listener_, 8);
-    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+    listener_ = ListenOnLoopback(port_);
     thread_ = std::thread([this] { Run(); });
   }
   ~TlsServer() {
@@ -118,13 +130,7 @@ class TunnelProxy {
  public:
   // Everybody is sent to this port of this machine.
   explicit TunnelProxy(int port) : target_(port) {
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = Loopback(0);
-    socklen_t size = sizeof(address);
-    bind(listener_, reinterpret_cast<sockaddr*>(&address), size);
-    listen(listener_, 8);
-    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+    listener_ = ListenOnLoopback(port_);
     thread_ = std::thread([this] { Run(); });
   }
   ~TunnelProxy() {
@@ -136,13 +142,6 @@ class TunnelProxy {
   std::string asked() const { return asked_; }
 
  private:
-  static sockaddr_in Loopback(int port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-  }
   bool Await(pollfd* waiting, nfds_t count) {
     while (!stop_) {
       if (poll(waiting, count, 20) > 0) return true;
