@@ -106,8 +106,8 @@ class Lake(it.Warehouse):
         for path in self.directory(name).rglob("*"):
             os.utime(path, (past, past))
 
-    def reached(self, name):
-        """Paths of all files that a snapshot of the table can read, relative to its location."""
+    def reached_locations(self, name):
+        """Of all files that a snapshot of the table can read."""
         table = self.load(name)
         found = {table.metadata_location}
         found.update(log.metadata_file for log in table.metadata.metadata_log)
@@ -119,8 +119,13 @@ class Lake(it.Warehouse):
                              manifest.fetch_manifest_entry(table.io, discard_deleted=True))
         for statistics in (*table.metadata.statistics, *table.metadata.partition_statistics):
             found.add(statistics.statistics_path)
+        return found
+
+    def reached(self, name):
+        """The same as paths relative to the table's location."""
         root = self.directory(name)
-        return {pathlib.Path(it.local(path)).relative_to(root) for path in found}
+        return {pathlib.Path(it.local(path)).relative_to(root)
+                for path in self.reached_locations(name)}
 
     # --- judged rewrites -------------------------------------------------------------------------
 

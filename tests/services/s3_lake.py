@@ -45,14 +45,5 @@ class S3Lake(iceberg_lake.Lake):
             out.write(content)
 
     def reached(self, name):
-        """The locations of all files that a snapshot of the table can read."""
-        table = self.load(name)
-        found = {table.metadata_location}
-        found.update(log.metadata_file for log in table.metadata.metadata_log)
-        for snapshot in table.metadata.snapshots:
-            found.add(snapshot.manifest_list)
-            for manifest in snapshot.manifests(table.io):
-                found.add(manifest.manifest_path)
-                found.update(entry.data_file.file_path for entry in
-                             manifest.fetch_manifest_entry(table.io, discard_deleted=True))
-        return found
+        """As locations."""
+        return self.reached_locations(name)
