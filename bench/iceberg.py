@@ -3,13 +3,15 @@ the same table, in interleaved rounds; and what planning costs on tables of many
 ./dev bench iceberg on a quiet machine; it writes bench/ICEBERG.md, and the goals about deletes for
 bench/RESULTS.md.
 
-Shapes, each a table of 512 files of about 0.75 MiB in four partitions, mixed columns, by Spark
-(parquet-java, zstd of level 3):
+Shapes, each a table of 512 files of about 0.75 MiB, unless said otherwise, in four partitions,
+mixed columns, by Spark (parquet-java, zstd of level 3):
   binpack              nothing is deleted
   positions_scattered  5 % of the rows are, one here and one there, by position delete files that
                        each cover a partition
   positions_clustered  likewise, but one run of rows in each data file
   vectors_scattered, vectors_clustered  likewise, by deletion vectors (format version 3)
+  positions_clustered_large  likewise, but in 16 files of 24 MiB: they have many pages, most of
+                       which one run of rows leaves as they are
   equality             5 % of the rows, by equality delete files
 What is measured: lithify as the whole process, from start to exit, with its fsyncs and its default
 verification. Spark twice in one process: the JVM from its start to its exit with one call of the
@@ -42,9 +44,10 @@ import report  # noqa: E402
 CORES = 2
 TARGET = 512 * measure.MIB
 SHAPES = ("binpack", "positions_scattered", "positions_clustered", "vectors_scattered",
-          "vectors_clustered", "equality")
+          "vectors_clustered", "positions_clustered_large", "equality")
 FILES = 512
 ROWS = 28_000  # Of a file: 0.75 MiB.
+LARGE = 32  # Times as many in the files of a shape that is named so.
 PLANNED = (100_000, 1_000_000)
 WORKER = pathlib.Path(__file__).with_name("iceberg_spark.py")
 PEERS = pathlib.Path(__file__).with_name("iceberg_peers.py")
@@ -241,7 +244,7 @@ def report_shape(lake, results, failed):
 def delete_goals(shape, results):
     """Of issue 5: how much faster than the fastest that applies deletes and writes the same
     codec."""
-    wanted = GOALS.get(shape.partition("_")[2])
+    wanted = GOALS.get((shape.split("_") + [""])[1])
     if not wanted:
         return []
     own = f"lithify, {CORES} threads"
@@ -284,7 +287,9 @@ def main():
     scratch = pathlib.Path(args.scratch).resolve()
     scratch.mkdir(parents=True, exist_ok=True)
     files = max(32, round(FILES * args.scale / 4) * 4)  # A quarter for each partition.
-    lakes = [Lake(scratch, shape, files, ROWS) for shape in shapes if shape != "planning"]
+    lakes = [Lake(scratch, shape, max(4, files // LARGE), ROWS * LARGE)
+             if shape.endswith("_large") else Lake(scratch, shape, files, ROWS)
+             for shape in shapes if shape != "planning"]
     if args.make_only:
         return
 

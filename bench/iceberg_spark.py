@@ -31,6 +31,7 @@ CLUSTERED = ("pmod(id, {rows}) - pmod(xxhash64(id div {rows}, 12), {rest}) BETWE
 # As Spark writes them: format version, kind of deletes, deleted rows.
 SHAPES = {"binpack": (2, None, None), "positions_scattered": (2, "positions", SCATTERED),
           "positions_clustered": (2, "positions", CLUSTERED),
+          "positions_clustered_large": (2, "positions", CLUSTERED),
           "vectors_scattered": (3, "positions", SCATTERED),
           "vectors_clustered": (3, "positions", CLUSTERED),
           "equality": (2, "equality", SCATTERED)}
