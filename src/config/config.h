@@ -47,6 +47,7 @@ struct HiveConfig {
   int partitions_at_once = 0;                     // 0: half of the jobs, at least one (Q5).
   int64_t memory_bytes = kGiB;
   int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
+  bool direct_io = true;                  // Long outputs go past the page cache.
   bool low_priority = true;               // nice, and idle I/O class where allowed.
   std::string audit_log_path;             // Empty: <root>/_lithify/audit.jsonl.
   storage::S3Settings s3;

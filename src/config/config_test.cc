@@ -79,6 +79,7 @@ TEST(Config, EmptyFileGivesTheDefaultsOfTheOuriosPreset) {
   EXPECT_EQ(c.partitions_at_once, 0);
   EXPECT_EQ(c.memory_bytes, kGiB);
   EXPECT_EQ(c.io_limit_bytes_per_second, 0);
+  EXPECT_TRUE(c.direct_io);
   EXPECT_TRUE(c.low_priority);
   EXPECT_EQ(c.audit_log_path, "");
 }
@@ -154,6 +155,7 @@ verify = "full"
 growth_max = 2
 [limits]
 memory = "256 MiB"
+direct_io = false
 low_priority = false
 )");
   EXPECT_EQ(c.interval, seconds(60));
@@ -165,6 +167,7 @@ low_priority = false
   EXPECT_EQ(c.verify, rewrite::Verify::kFull);
   EXPECT_EQ(c.shape.growth_max, 2.0);
   EXPECT_EQ(c.memory_bytes, 256 * kMiB);
+  EXPECT_FALSE(c.direct_io);
   EXPECT_FALSE(c.low_priority);
 }
 
@@ -347,7 +350,7 @@ TEST(Config, DumpShowsEveryKey) {
                                         "small_file_bytes = \"128MiB\"\n"));
   EXPECT_THAT(dump, HasSubstr("retention = \"0s\"\nverify = \"sample\"\naudit_series = \"audit\""));
   EXPECT_THAT(dump, HasSubstr("[limits]\njobs = 0\npartitions_at_once = 0\nmemory = \"1GiB\"\n"
-                              "io_limit = 0\nlow_priority = true\n"));
+                              "io_limit = 0\ndirect_io = true\nlow_priority = true\n"));
   EXPECT_THAT(dump, Not(HasSubstr("tenant = \"year\"")));
 }
 

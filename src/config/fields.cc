@@ -324,6 +324,7 @@ std::vector<Field> LimitFields() {
       CountField("limits.partitions_at_once", 0, 1024, AT(partitions_at_once)),
       BytesField("limits.memory", 256 * kMiB, 16 * kTiB, false, AT(memory_bytes)),
       BytesField("limits.io_limit", 64 * kKiB, kTiB, true, AT(io_limit_bytes_per_second)),
+      BoolField("limits.direct_io", AT(direct_io)),
       BoolField("limits.low_priority", AT(low_priority)),
   };
 }

@@ -152,7 +152,8 @@ Result<std::unique_ptr<HiveSession>> HiveSession::OpenLocal(const std::string& p
                 "give the directory that holds the series, like the parent of data/");
   }
   std::unique_ptr<HiveSession> session(new HiveSession(absolute.string(), std::move(config)));
-  LITHIFY_TRY_ASSIGN(session->store_, storage::OpenLocalStore(session->root_));
+  LITHIFY_TRY_ASSIGN(session->store_, storage::OpenLocalStore(
+                                          session->root_, {.direct = session->config_.direct_io}));
   session->audit_ = observe::OpenFileAuditLog(session->audit_path());
   return session;
 }

@@ -204,7 +204,8 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
   session->locations_ = storage::MakeLakeLocations(
       [buckets = session->buckets_.get()](const std::string& bucket, const std::string& location) {
         return buckets->Open(bucket, location);
-      });
+      },
+      {.direct = config.direct_io});
   if (Status opened = session->OpenCatalog(catalog); !opened) {
     session->AuditRefusal(call, catalog.uri, opened.error());
     return Fail(std::move(opened.error()));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "storage/local_files.h"
+#include "storage/local_stream.h"
 #include "storage/object_version.h"
 
 namespace lithify::storage {
@@ -60,34 +61,33 @@ class LocalReader final : public Reader {
 
 class LocalWriter final : public Writer {
  public:
-  LocalWriter(Place place, Temporary temporary, bool sync)
-      : place_(std::move(place)), temporary_(std::move(temporary)), sync_(sync) {}
+  LocalWriter(Place place, Temporary temporary, const LocalStoreOptions& options)
+      : place_(std::move(place)),
+        temporary_(std::move(temporary)),
+        sync_(options.sync),
+        stream_(temporary_.fd.get(), place_.path(), ModeOf(options)) {}
   ~LocalWriter() override { Discard(); }
 
-  int64_t size() const override { return size_; }
+  int64_t size() const override { return stream_.size(); }
 
   Status Append(std::span<const std::byte> bytes) override {
     LITHIFY_TRY(CheckOpen());
-    Status written = WriteFully(temporary_.fd.get(), size_, bytes, place_.path());
-    if (written) {
-      size_ += static_cast<int64_t>(bytes.size());
-      if (sync_) written = StartWriteback();
-    }
-    if (!written) failure_ = written.error();
-    return written;
+    return Keep(stream_.Append(bytes));
+  }
+
+  Status Flush() override {
+    LITHIFY_TRY(CheckOpen());
+    return Keep(stream_.Finish());
   }
 
   // No directory lock: RENAME_NOREPLACE alone decides who comes first, and a PutIf of this key
   // that runs meanwhile sees either no object or ours.
   Status Publish() override {
     LITHIFY_TRY(CheckOpen());
+    LITHIFY_TRY(Keep(stream_.Finish()));
     // An output may wait long for its siblings: its grace counts from when it becomes visible.
-    Status ready = TouchFile(temporary_.fd.get(), place_.path());
-    if (ready && sync_) ready = SyncFile(temporary_.fd.get(), place_.path());
-    if (!ready) {
-      failure_ = ready.error();
-      return ready;
-    }
+    LITHIFY_TRY(Keep(TouchFile(temporary_.fd.get(), place_.path())));
+    if (sync_) LITHIFY_TRY(Keep(SyncFile(temporary_.fd.get(), place_.path())));
     Status renamed = RenameTemporary(place_.directory, temporary_.name, place_.name, false);
     if (!renamed) {
       // With an unknown outcome the bytes stay, under whichever name.
@@ -119,7 +119,16 @@ class LocalWriter final : public Writer {
   }
 
  private:
-  static constexpr int64_t kWindow = 8 * 1024 * 1024;
+  static LocalStream::Mode ModeOf(const LocalStoreOptions& options) {
+    if (!options.sync) return LocalStream::Mode::kCached;
+    return options.direct ? LocalStream::Mode::kDirect : LocalStream::Mode::kWriteBack;
+  }
+
+  // The first error is the last: no other call succeeds.
+  Status Keep(Status status) {
+    if (!status) failure_ = status.error();
+    return status;
+  }
 
   Status CheckOpen() const {
     if (failure_) return Fail(*failure_);
@@ -129,35 +138,17 @@ class LocalWriter final : public Writer {
     return {};
   }
 
-  void Close() noexcept { temporary_.fd.Close(); }
-
-  // Writes back window by window and waits for the last but one, so that a long output neither
-  // fills the page cache with dirty pages, at the cost of the host's other writers, nor leaves all
-  // the work to the final fsync. A failed write-back is an error here already; where the call is
-  // not supported, fsync does it all.
-  Status StartWriteback() {
-    while (size_ - started_ >= kWindow) {
-      const int fd = temporary_.fd.get();
-      int rc = sync_file_range(fd, started_, kWindow, SYNC_FILE_RANGE_WRITE);
-      if (rc == 0 && started_ >= kWindow) {
-        rc = sync_file_range(
-            fd, started_ - kWindow, kWindow,
-            SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-      }
-      if (rc != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT)) {
-        return Fail(ErrnoError(errno, "write", place_.path()));
-      }
-      started_ += kWindow;
-    }
-    return {};
+  // Its number may be another file's in a moment: nobody may be writing to it by then.
+  void Close() noexcept {
+    stream_.Abandon();
+    temporary_.fd.Close();
   }
 
   Place place_;
   Temporary temporary_;
   const bool sync_;
-  int64_t size_ = 0;
-  int64_t started_ = 0;  // Write-back was started up to here.
   std::optional<Error> failure_;
+  LocalStream stream_;
 };
 
 class LocalStore final : public Store {
@@ -228,7 +219,7 @@ class LocalStore final : public Store {
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override {
     LITHIFY_TRY_ASSIGN(Place place, Find(key, true));
     LITHIFY_TRY_ASSIGN(Temporary temporary, MakeTemporary(place.directory, place.name));
-    return std::make_unique<LocalWriter>(std::move(place), std::move(temporary), options_.sync);
+    return std::make_unique<LocalWriter>(std::move(place), std::move(temporary), options_);
   }
 
   // The directory is not fsynced. A removed object that comes back after a power loss is harmless:
@@ -248,6 +239,7 @@ class LocalStore final : public Store {
   }
 
   bool small_reads_are_cheap() const override { return true; }
+  int64_t writer_buffer_bytes() const override { return LocalStream::kMemoryBytes; }
   std::string Describe() const override { return root_; }
 
  private:

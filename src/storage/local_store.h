@@ -22,6 +22,8 @@ namespace lithify::storage {
 
 struct LocalStoreOptions {
   bool sync = true;  // Off gives up durability, not atomicity; for tests on throw-away trees.
+  // What is written to long objects goes past the page cache, where the file system can.
+  bool direct = true;
   Duration lock_wait = std::chrono::seconds(30);  // Then kTransient.
 };
 

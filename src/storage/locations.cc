@@ -92,11 +92,13 @@ std::string_view ParentOf(std::string_view path) {
 
 class LocalLocations final : public Locations {
  public:
+  explicit LocalLocations(const LocalStoreOptions& options) : options_(options) {}
+
   Result<Place> Resolve(std::string_view location) override {
     LITHIFY_TRY_ASSIGN(std::string key, RealKey(location));
     const std::lock_guard lock(mutex_);
     if (!store_) {
-      LITHIFY_TRY_ASSIGN(std::unique_ptr<Store> opened, OpenLocalStore("/"));
+      LITHIFY_TRY_ASSIGN(std::unique_ptr<Store> opened, OpenLocalStore("/", options_));
       store_ = std::move(opened);
     }
     return Place{store_, std::move(key)};
@@ -174,6 +176,7 @@ class LocalLocations final : public Locations {
     return real;
   }
 
+  const LocalStoreOptions options_;
   std::mutex mutex_;
   std::shared_ptr<Store> store_;
   std::unordered_map<std::string, std::string> real_;
@@ -181,7 +184,8 @@ class LocalLocations final : public Locations {
 
 class LakeLocations final : public Locations {
  public:
-  explicit LakeLocations(OpenBucket bucket) : bucket_(std::move(bucket)) {}
+  LakeLocations(OpenBucket bucket, const LocalStoreOptions& local)
+      : bucket_(std::move(bucket)), local_(local) {}
 
   Result<Place> Resolve(std::string_view location) override {
     LITHIFY_TRY_ASSIGN(const auto place, InBucket(location));
@@ -202,8 +206,8 @@ class LakeLocations final : public Locations {
     return place;
   }
 
-  LocalLocations local_;
   const OpenBucket bucket_;
+  LocalLocations local_;
 };
 
 bool IsS3(std::string_view scheme) { return scheme == "s3" || scheme == "s3a" || scheme == "s3n"; }
@@ -286,10 +290,12 @@ std::string PercentDecode(std::string_view text) {
   return out;
 }
 
-std::unique_ptr<Locations> MakeLocalLocations() { return std::make_unique<LocalLocations>(); }
+std::unique_ptr<Locations> MakeLocalLocations() {
+  return std::make_unique<LocalLocations>(LocalStoreOptions());
+}
 
-std::unique_ptr<Locations> MakeLakeLocations(OpenBucket bucket) {
-  return std::make_unique<LakeLocations>(std::move(bucket));
+std::unique_ptr<Locations> MakeLakeLocations(OpenBucket bucket, const LocalStoreOptions& local) {
+  return std::make_unique<LakeLocations>(std::move(bucket), local);
 }
 
 std::unique_ptr<Locations> MakeStoreLocations(std::shared_ptr<Store> store, std::string scheme,

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "storage/local_store.h"
 #include "storage/store.h"
 
 namespace lithify::storage {
@@ -56,7 +57,8 @@ std::unique_ptr<Locations> MakeLocalLocations();
 // places that files may be moved between. `bucket` is thread-safe.
 using OpenBucket = std::function<Result<std::shared_ptr<Store>>(const std::string& bucket,
                                                                 const std::string& location)>;
-std::unique_ptr<Locations> MakeLakeLocations(OpenBucket bucket);
+std::unique_ptr<Locations> MakeLakeLocations(OpenBucket bucket,
+                                             const LocalStoreOptions& local = {});
 // Everything in one store, under "scheme://authority/": for tests, with MemoryStore.
 std::unique_ptr<Locations> MakeStoreLocations(std::shared_ptr<Store> store, std::string scheme,
                                               std::string authority);

@@ -60,6 +60,7 @@ class Reader {
 class Writer {
  public:
   virtual ~Writer() = default;
+  // May hold them back: an error of writing them then comes from a later call.
   virtual Status Append(std::span<const std::byte> bytes) = 0;
   virtual int64_t size() const = 0;
   // No Append follows. Hands on what it holds, so that it takes next to no memory until Publish.

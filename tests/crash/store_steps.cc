@@ -18,13 +18,17 @@ Status Steps(const std::string& root) {
   LITHIFY_TRY(store->PutIf("a/b/m", std::string(20'000, '2'), blob.version));
   {
     LITHIFY_TRY_ASSIGN(auto writer, store->Create("a/b/data"));
-    const std::string chunk(30'000, '3');
+    // So long that a part of it goes past the page cache.
+    const std::string chunk(5'500'000, '3');
     for (int i = 0; i < 2; ++i) LITHIFY_TRY(writer->Append(std::as_bytes(std::span(chunk))));
     LITHIFY_TRY(writer->Publish());
+    LITHIFY_TRY_ASSIGN(const auto written, store->Get("a/b/data", 20'000'000));
+    if (written.bytes != chunk + chunk)
+      return lithify::Fail(lithify::Code::kCorrupt, "other bytes");
   }
   {
     LITHIFY_TRY_ASSIGN(auto dropped, store->Create("a/b/dropped"));
-    const std::string chunk(100, '4');
+    const std::string chunk(3'000'000, '4');
     LITHIFY_TRY(dropped->Append(std::as_bytes(std::span(chunk))));
   }
   return store->Remove("a/b/data");
