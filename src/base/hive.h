@@ -108,6 +108,7 @@ struct HiveFile {
   std::string name;  // Bare name within the partition.
   int64_t size = 0;  // Bytes.
   Time modified;
+  std::string version = {};  // Of the store, where it tells one.
   FileState state = FileState::kOther;
   std::optional<int64_t> rows;  // From the footer, where it was read.
   std::string unsupported;      // Why it cannot be rewritten; empty if it can or is not known.

@@ -44,6 +44,7 @@ Result<std::optional<Raw>> ReadOnce(storage::Store& store, const PartitionId& id
     raw.state.files.push_back({.name = std::move(name),
                                .size = object.size,
                                .modified = object.modified,
+                               .version = object.version,
                                .state = FileState::kOther,
                                .rows = std::nullopt,
                                .unsupported = {}});
@@ -107,37 +108,58 @@ void FindReusedNames(LoadedPartition& loaded) {
   }
 }
 
-// One per name, in their order.
+storage::ObjectInfo ObjectOf(const HivePartitionState& state, const HiveFile& file) {
+  return {.key = state.id.key_prefix + file.name,
+          .size = file.size,
+          .modified = file.modified,
+          .version = file.version};
+}
+
+// As they were listed, in the order of the state's files.
+std::vector<storage::ObjectInfo> ObjectsOf(const HivePartitionState& state, FileState wanted) {
+  std::vector<storage::ObjectInfo> objects;
+  for (const HiveFile& file : state.files) {
+    if (file.state == wanted) objects.push_back(ObjectOf(state, file));
+  }
+  return objects;
+}
+
+// One per object, in their order.
 std::vector<Result<rewrite::FileFacts>> InspectAll(const HiveServices& services,
-                                                   const std::string& key_prefix,
-                                                   const std::vector<std::string>& names,
+                                                   const std::vector<storage::ObjectInfo>& objects,
                                                    int threads) {
-  std::vector<Result<rewrite::FileFacts>> facts(names.size());
-  ForEach(names.size(), threads, [&](size_t i) {
-    const std::string key = key_prefix + names[i];
+  std::vector<Result<rewrite::FileFacts>> facts(objects.size());
+  ForEach(objects.size(), threads, [&](size_t i) {
     try {
-      facts[i] = services.runner.Inspect(key);
+      facts[i] = services.runner.Inspect(objects[i]);
     } catch (const std::exception& e) {
-      facts[i] = Fail(FromException(e, key));
+      facts[i] = Fail(FromException(e, objects[i].key));
     }
   });
   return facts;
 }
 
-// Rows of the files that the manifest names; nullopt if one of them cannot be read.
+// Rows of the files that the manifest names, whatever they are called; nullopt if one of them
+// cannot be read.
 Result<std::optional<int64_t>> CountLiveRows(const HiveServices& services,
                                              const HivePartitionState& state, int threads) {
   int64_t rows = 0;
-  const std::vector<std::string>& names = state.manifest->manifest.files;
-  auto inspected = InspectAll(services, state.id.key_prefix, names, threads);
-  for (size_t i = 0; i < names.size(); ++i) {
+  std::vector<storage::ObjectInfo> objects;
+  for (const std::string& name : state.manifest->manifest.files) {
+    const auto file = std::ranges::lower_bound(state.files, name, {}, &HiveFile::name);
+    const bool listed = file != state.files.end() && file->name == name;
+    objects.push_back(listed ? ObjectOf(state, *file)
+                             : storage::ObjectInfo{.key = state.id.key_prefix + name});
+  }
+  auto inspected = InspectAll(services, objects, threads);
+  for (size_t i = 0; i < objects.size(); ++i) {
     auto& facts = inspected[i];
     if (facts) {
       rows += facts->rows;
     } else if (facts.error().code == Code::kCorrupt || facts.error().code == Code::kNotFound) {
       return std::optional<int64_t>();
     } else {
-      return Fail(std::move(facts.error()).In(state.id.key_prefix + names[i]));
+      return Fail(std::move(facts.error()).In(objects[i].key));
     }
   }
   return rows;
@@ -238,7 +260,7 @@ Result<LoadedPartition> LoadPartition(const HiveServices& services,
   }
   FindReusedNames(loaded);
   loaded.foreign = loaded.Names(FileState::kAmbiguous);
-  auto inspected = InspectAll(services, id.key_prefix, loaded.Names(FileState::kLate), threads);
+  auto inspected = InspectAll(services, ObjectsOf(loaded.state, FileState::kLate), threads);
   auto next = inspected.begin();
   std::vector<HiveFile> kept;
   kept.reserve(loaded.state.files.size());
@@ -268,8 +290,7 @@ Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state) {
 }
 
 Status InspectLive(const HiveServices& services, LoadedPartition& loaded, int threads) {
-  auto inspected =
-      InspectAll(services, loaded.state.id.key_prefix, loaded.Names(FileState::kLive), threads);
+  auto inspected = InspectAll(services, ObjectsOf(loaded.state, FileState::kLive), threads);
   auto next = inspected.begin();
   for (HiveFile& file : loaded.state.files) {
     if (file.state != FileState::kLive) continue;

@@ -271,7 +271,10 @@ rewrite::GroupRequest PartitionRun::MakeRequest() {
     const auto found = files.find(name);
     LITHIFY_CHECK(found != files.end(), "the plan names a file that is not there");
     const HiveFile& file = *found->second;
-    request.inputs.push_back({id_.key_prefix + name, file.size});
+    request.inputs.push_back({.key = id_.key_prefix + name,
+                              .size = file.size,
+                              .version = file.version,
+                              .modified = file.modified});
     inputs_as_planned_.push_back({id_.key_prefix + name, file.size, file.modified});
   }
   request.rows = MakeRowRule(LayoutOf(settings_, id_), id_);

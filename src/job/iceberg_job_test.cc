@@ -46,7 +46,9 @@ class CountingRunner final : public rewrite::GroupRunner {
   };
   CountingRunner(storage::Store& store, State& state) : store_(store), state_(state) {}
 
-  Result<rewrite::FileFacts> Inspect(const std::string&) override { return rewrite::FileFacts(); }
+  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo&) override {
+    return rewrite::FileFacts();
+  }
   Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,
                                     const CancelFlag&) override {
     if (state_.fail) {

@@ -121,23 +121,6 @@ class ArrowFile final : public PositionedFile {
   const CancelFlag* cancel_;
 };
 
-// What there is of it, up to that size.
-Result<int64_t> ReadWhole(storage::Store& store, const std::string& key, std::span<std::byte> out) {
-  if (store.small_reads_are_cheap()) {
-    LITHIFY_TRY_ASSIGN(const auto reader, store.Open(key));
-    return reader->ReadAt(0, out);
-  }
-  // To open it would be one more request.
-  auto blob = store.Get(key, std::ssize(out));
-  if (!blob && blob.error().code == Code::kLimit) {
-    return Fail(Code::kCorrupt, "the file is longer than its listing says", key,
-                "find out who writes to it; files of a table are never changed in place");
-  }
-  if (!blob) return Fail(std::move(blob.error()));
-  std::ranges::copy(std::as_bytes(std::span(blob->bytes)), out.begin());
-  return std::ssize(blob->bytes);
-}
-
 class ArrowSink final : public arrow::io::OutputStream {
  public:
   ArrowSink(storage::Writer& writer, const CancelFlag* cancel) : writer_(writer), cancel_(cancel) {
@@ -221,6 +204,20 @@ Result<int64_t> ReaderCache::ReadAt(const std::string& key, int64_t offset,
   return reader->ReadAt(offset, out);
 }
 
+void ReaderCache::Know(const storage::ObjectInfo& object) {
+  std::lock_guard lock(mutex_);
+  known_.insert_or_assign(object.key, object);
+}
+
+Result<std::unique_ptr<storage::Reader>> ReaderCache::Open(const std::string& key) {
+  storage::ObjectInfo known;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) known = found->second;
+  }
+  return known.key.empty() ? store_.Open(key) : store_.OpenKnown(known);
+}
+
 Result<std::shared_ptr<storage::Reader>> ReaderCache::Get(const std::string& key) {
   {
     std::lock_guard lock(mutex_);
@@ -229,7 +226,7 @@ Result<std::shared_ptr<storage::Reader>> ReaderCache::Get(const std::string& key
       return found->second->reader;
     }
   }
-  LITHIFY_TRY_ASSIGN(std::unique_ptr<storage::Reader> opened, store_.Open(key));
+  LITHIFY_TRY_ASSIGN(std::unique_ptr<storage::Reader> opened, Open(key));
   std::lock_guard lock(mutex_);
   // Another thread may have opened it meanwhile.
   if (const auto found = by_key_.find(key); found != by_key_.end()) return found->second->reader;
@@ -242,27 +239,25 @@ Result<std::shared_ptr<storage::Reader>> ReaderCache::Get(const std::string& key
   return entry->reader;
 }
 
-std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache, std::string key,
-                                                           int64_t size, const CancelFlag* cancel) {
-  return std::make_shared<ArrowFile>(cache, std::move(key), size, cancel);
+std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache,
+                                                           const storage::ObjectInfo& object,
+                                                           const CancelFlag* cancel) {
+  cache.Know(object);
+  return std::make_shared<ArrowFile>(cache, object.key, object.size, cancel);
 }
 
-Result<std::shared_ptr<arrow::io::RandomAccessFile>> ReadArrowFile(storage::Store& store,
-                                                                   const std::string& key,
-                                                                   int64_t size,
-                                                                   arrow::MemoryPool* pool,
-                                                                   const CancelFlag* cancel) {
+Result<std::shared_ptr<arrow::io::RandomAccessFile>> ReadArrowFile(
+    storage::Store& store, const storage::ObjectInfo& object, arrow::MemoryPool* pool,
+    const CancelFlag* cancel) {
   if (cancel != nullptr) LITHIFY_TRY(cancel->Check());
-  auto allocated = arrow::AllocateBuffer(size, pool);
+  auto allocated = arrow::AllocateBuffer(object.size, pool);
   if (!allocated.ok()) return Fail(FromArrow(allocated.status()));
   std::shared_ptr<arrow::Buffer> bytes = std::move(*allocated);
-  const auto out =
-      std::span(reinterpret_cast<std::byte*>(bytes->mutable_data()), static_cast<size_t>(size));
-  LITHIFY_TRY_ASSIGN(const int64_t got, ReadWhole(store, key, out));
-  if (got != size) {
-    return Fail(Code::kCorrupt, "the file is shorter than its listing says", key,
-                "restore the file from its source, or move it out of the partition");
-  }
+  const auto out = std::span(reinterpret_cast<std::byte*>(bytes->mutable_data()),
+                             static_cast<size_t>(object.size));
+  LITHIFY_TRY_ASSIGN(const auto reader, store.OpenKnown(object));
+  LITHIFY_TRY_ASSIGN(const int64_t got, reader->ReadAt(0, out));
+  LITHIFY_TRY(storage::CheckSize(object, got));
   return std::make_shared<HeldFile>(std::move(bytes), cancel);
 }
 

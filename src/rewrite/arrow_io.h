@@ -79,6 +79,8 @@ class ReaderCache {
   ReaderCache(storage::Store& store, size_t open_max, int64_t ahead_bytes,
               const CancelFlag* cancel);
   Result<std::shared_ptr<storage::Reader>> Get(const std::string& key);
+  // It will be opened by this; see Store::OpenKnown().
+  void Know(const storage::ObjectInfo& object);
   // As the reader's.
   Result<int64_t> ReadAt(const std::string& key, int64_t offset, std::span<std::byte> out);
   storage::Store& store() const { return store_; }
@@ -89,27 +91,30 @@ class ReaderCache {
     std::string key;
     std::shared_ptr<storage::Reader> reader;
   };
+  Result<std::unique_ptr<storage::Reader>> Open(const std::string& key);
+
   storage::Store& store_;
   const size_t open_max_;
   std::mutex mutex_;
+  std::unordered_map<std::string, storage::ObjectInfo> known_;
   std::list<Entry> entries_;  // Most recently used last.
   std::unordered_map<std::string_view, std::list<Entry>::iterator>
       by_key_;                                 // Of the entries' keys.
   std::unique_ptr<storage::ReadAhead> ahead_;  // Reads through this.
 };
 
-// `key` of `cache` as an Arrow file. Reads fail with kCancelled once `cancel` is raised.
-std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache, std::string key,
-                                                           int64_t size, const CancelFlag* cancel);
+// An object of the store of `cache` as an Arrow file. Reads fail with kCancelled once `cancel` is
+// raised, and as those of Store::OpenKnown().
+std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache,
+                                                           const storage::ObjectInfo& object,
+                                                           const CancelFlag* cancel);
 
 // The whole object, read now, as an Arrow file in memory; its buffers are parts of that one. For
 // objects so small that opening and reading them for each column costs more than their bytes.
-// kCorrupt if it is shorter than `size`; kLimit if `pool` is full.
-Result<std::shared_ptr<arrow::io::RandomAccessFile>> ReadArrowFile(storage::Store& store,
-                                                                   const std::string& key,
-                                                                   int64_t size,
-                                                                   arrow::MemoryPool* pool,
-                                                                   const CancelFlag* cancel);
+// Errors as of Store::OpenKnown(); kLimit if `pool` is full.
+Result<std::shared_ptr<arrow::io::RandomAccessFile>> ReadArrowFile(
+    storage::Store& store, const storage::ObjectInfo& object, arrow::MemoryPool* pool,
+    const CancelFlag* cancel);
 
 // Appends to `writer`, which the caller keeps, publishes or discards. Close() publishes nothing.
 std::shared_ptr<arrow::io::OutputStream> MakeArrowSink(storage::Writer& writer,

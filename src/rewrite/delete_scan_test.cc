@@ -55,6 +55,10 @@ class CountingStore final : public storage::ForwardingStore {
     ++opens[key];
     return store_.Open(key);
   }
+  Result<std::unique_ptr<storage::Reader>> OpenKnown(const storage::ObjectInfo& known) override {
+    ++opens[known.key];
+    return store_.OpenKnown(known);
+  }
 
   std::map<std::string, int> opens;
 };

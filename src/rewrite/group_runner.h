@@ -18,6 +18,7 @@
 #include "base/iceberg.h"
 #include "base/position_set.h"
 #include "base/result.h"
+#include "storage/store.h"
 
 namespace lithify::rewrite {
 
@@ -93,6 +94,12 @@ struct InputFile {
   // Values, by field id, of columns that this file lacks: of identity partition fields (Iceberg,
   // "Column Projection").
   std::vector<std::pair<int, iceberg::Value>> constants = {};
+  // As it was listed; empty and unset: not known (storage::Store::OpenKnown).
+  std::string version = {};
+  Time modified = {};
+  storage::ObjectInfo object() const {
+    return {.key = key, .size = size, .modified = modified, .version = version};
+  }
 };
 
 // What the outputs of a table look like; without it they get the union of the inputs' schemas.
@@ -200,8 +207,10 @@ class GroupRunner {
  public:
   virtual ~GroupRunner() = default;
 
-  // Reads the footer only. kCorrupt for a file that is no readable Parquet (0 bytes, truncated).
-  virtual Result<FileFacts> Inspect(const std::string& key) = 0;
+  // Reads the footer only, unless the facts of this version are known. `object`: as it was listed,
+  // or its key alone. kCorrupt for a file that is no readable Parquet (0 bytes, truncated);
+  // kConflict if it is another version by now.
+  virtual Result<FileFacts> Inspect(const storage::ObjectInfo& object) = 0;
 
   // What Run() would do, as far as the inputs' footers tell: their pages are not read, and nothing
   // is written. Errors are those of opening and planning, as from Run(). Of the request's functions

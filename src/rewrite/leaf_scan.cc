@@ -74,10 +74,11 @@ Result<std::shared_ptr<arrow::io::RandomAccessFile>> OpenToScan(ReaderCache& cac
     LITHIFY_TRY_ASSIGN(const auto opened, cache.Get(key));
     size = opened->size();
   }
+  const storage::ObjectInfo object{.key = key, .size = size};
   if (!cheap && size <= WholeBytes(pool)) {
-    return ReadArrowFile(cache.store(), key, size, pool.hard(), cancel);
+    return ReadArrowFile(cache.store(), object, pool.hard(), cancel);
   }
-  return MakeArrowFile(cache, key, size, cancel);
+  return MakeArrowFile(cache, object, cancel);
 }
 
 // ------------------------------------------------------------------------------------ schema

@@ -59,9 +59,9 @@ Result<std::unique_ptr<InputSource>> OpenInput(ReaderCache& cache, const InputFi
   auto opened = GuardParquet(input.key, [&]() -> Status {
     if (held) {
       LITHIFY_TRY_ASSIGN(source->file,
-                         ReadArrowFile(cache.store(), input.key, input.size, pool.hard(), cancel));
+                         ReadArrowFile(cache.store(), input.object(), pool.hard(), cancel));
     } else {
-      source->file = MakeArrowFile(cache, input.key, input.size, cancel);
+      source->file = MakeArrowFile(cache, input.object(), cancel);
     }
     LITHIFY_TRY_ASSIGN(source->footer, ReadFooter(*source->file, input.size, kinds,
                                                   FooterReadBytes(cache.store(), input.size)));

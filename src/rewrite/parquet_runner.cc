@@ -61,8 +61,8 @@ std::vector<bool> Sample(const std::vector<const RowGroupDigest*>& groups) {
 }
 
 // Of files that were inspected: a sweep asks twice, before the plan and before the first manifest,
-// and the next sweep asks again. Only where the store tells when an object was last put or altered,
-// so that one that was replaced is another one. Thread-safe.
+// and the next sweep asks again. Only where the store tells an object's version, or when it was
+// last put or altered, so that one that was replaced is another one. Thread-safe.
 class KnownFacts {
  public:
   std::optional<FileFacts> Find(const storage::ObjectInfo& info) {
@@ -74,7 +74,7 @@ class KnownFacts {
 
   void Add(const storage::ObjectInfo& info, const FileFacts& facts) {
     constexpr size_t kFactsMax = 1 << 16;
-    if (info.changed == Time{}) return;
+    if (info.changed == Time{} && info.version.empty()) return;
     std::lock_guard lock(mutex_);
     if (facts_.size() >= kFactsMax) facts_.clear();
     facts_.insert_or_assign(info.key, std::pair(info, facts));
@@ -90,18 +90,16 @@ class ParquetRunner final : public GroupRunner {
   ParquetRunner(storage::Store& store, int64_t memory_bytes)
       : store_(store), memory_bytes_(memory_bytes) {}
 
-  Result<FileFacts> Inspect(const std::string& key) override {
-    ReaderCache cache(store_, 1);
-    storage::ObjectInfo info;
-    if (store_.small_reads_are_cheap()) {
+  Result<FileFacts> Inspect(const storage::ObjectInfo& object) override {
+    const std::string& key = object.key;
+    storage::ObjectInfo info = object;
+    // A disk tells more than its listings do. Elsewhere that is a request.
+    if (store_.small_reads_are_cheap() || info.version.empty()) {
       LITHIFY_TRY_ASSIGN(info, store_.Stat(key));
-      if (auto known = known_.Find(info)) return std::move(*known);
-    } else {
-      // To open it tells its size, too; no such store tells when an object was altered.
-      LITHIFY_TRY_ASSIGN(const auto reader, cache.Get(key));
-      info.size = reader->size();
     }
-    auto file = MakeArrowFile(cache, key, info.size, nullptr);
+    if (auto known = known_.Find(info)) return std::move(*known);
+    ReaderCache cache(store_, 1);
+    auto file = MakeArrowFile(cache, info, nullptr);
     auto facts = GuardParquet(key, [&]() -> Result<FileFacts> {
       LITHIFY_TRY_ASSIGN(const auto footer,
                          ReadFooter(*file, info.size, kinds_, FooterReadBytes(store_, info.size)));
@@ -151,7 +149,12 @@ class ParquetRunner final : public GroupRunner {
     const int64_t ahead_bytes = ReadAheadBytes(store_, memory_bytes_);
     BoundedPool pool(PoolBytes(memory_bytes_) - ahead_bytes);
     ReaderCache cache(store_, 1, ahead_bytes, &cancel);
-    LITHIFY_TRY_ASSIGN(auto file, OpenFile(cache, InputFile{key, info.size}, pool, &cancel));
+    LITHIFY_TRY_ASSIGN(auto file, OpenFile(cache,
+                                           InputFile{.key = key,
+                                                     .size = info.size,
+                                                     .version = info.version,
+                                                     .modified = info.modified},
+                                           pool, &cancel));
     VerifyReport report;
     LITHIFY_TRY_ASSIGN(const auto mark,
                        GuardParquet(key, [&] { return DecodeMark(*file.inputs.front()->footer); }));

@@ -264,7 +264,7 @@ TEST_F(RecodeTest, P20_EveryTruncationIsCorruptAndLeavesNothing) {
   for (size_t n = 0; n < whole.size(); n += n < 16 ? 1 : 7) {
     request_.inputs.clear();
     Put("t" + std::to_string(n) + ".parquet", whole.substr(0, n));
-    const auto facts = runner_->Inspect("p/t" + std::to_string(n) + ".parquet");
+    const auto facts = runner_->Inspect({.key = "p/t" + std::to_string(n) + ".parquet"});
     ASSERT_FALSE(facts) << n;
     EXPECT_EQ(facts.error().code, Code::kCorrupt) << facts.error().ToString();
     EXPECT_FALSE(facts.error().hint.empty());
@@ -284,7 +284,7 @@ TEST_F(RecodeTest, TheMarkNamesInputsUnlessThereAreVeryMany) {
     }
     const auto report = Run();
     EXPECT_TRUE(report);
-    const auto facts = runner_->Inspect("p/" + report->outputs.at(0).name);
+    const auto facts = runner_->Inspect({.key = "p/" + report->outputs.at(0).name});
     EXPECT_TRUE(facts && facts->mark && facts->mark->job_id == "job");
     return facts->mark->inputs;
   };
@@ -298,9 +298,9 @@ TEST_F(RecodeTest, TheMarkNamesInputsUnlessThereAreVeryMany) {
 class CountingStore final : public storage::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
-  Result<std::unique_ptr<storage::Reader>> Open(const std::string& key) override {
+  Result<std::unique_ptr<storage::Reader>> OpenKnown(const storage::ObjectInfo& known) override {
     ++opened;
-    return store_.Open(key);
+    return store_.OpenKnown(known);
   }
   int opened = 0;
 };
@@ -319,21 +319,21 @@ TEST(InspectTest, FactsAreKeptUntilTheFileIsReplaced) {
   ASSERT_TRUE(store);
   CountingStore counting(**store);
   const auto runner = MakeParquetRunner(counting);
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(runner->Inspect("a.parquet")->rows, 3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(runner->Inspect({.key = "a.parquet"})->rows, 3);
   EXPECT_EQ(counting.opened, 1);
   // In place, with as many bytes and the time that it had: it is another file all the same.
   const auto before = std::filesystem::last_write_time(root + "/a.parquet");
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ASSERT_EQ(write("[4, 5, 6]"), size);
   std::filesystem::last_write_time(root + "/a.parquet", before);
-  EXPECT_EQ(runner->Inspect("a.parquet")->rows, 3);
+  EXPECT_EQ(runner->Inspect({.key = "a.parquet"})->rows, 3);
   EXPECT_EQ(counting.opened, 2);
   write("[1, 2, 3, 4]");
-  EXPECT_EQ(runner->Inspect("a.parquet")->rows, 4);
+  EXPECT_EQ(runner->Inspect({.key = "a.parquet"})->rows, 4);
   EXPECT_EQ(counting.opened, 3);
   // What could not be read is looked at again.
   std::ofstream(root + "/a.parquet", std::ios::binary) << std::string(100, 'x');
-  for (int i = 0; i < 2; ++i) EXPECT_FALSE(runner->Inspect("a.parquet"));
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(runner->Inspect({.key = "a.parquet"}));
   EXPECT_EQ(counting.opened, 5);
   std::filesystem::remove_all(root);
 }
@@ -580,13 +580,13 @@ TEST_F(RecodeTest, P17_StatisticsAreRebuiltFromTheValues) {
 TEST_F(RecodeTest, AMarkCopiedByAnotherWriterIsNoMark) {
   PutTable(schema({field("a", arrow::int64())}), {"[1, 2, 3]"});
   ASSERT_TRUE(Run());
-  ASSERT_TRUE(runner_->Inspect("p/out0.parquet")->mark.has_value());
+  ASSERT_TRUE(runner_->Inspect({.key = "p/out0.parquet"})->mark.has_value());
   // As pyarrow does: the metadata of a file read goes into the schema, and with it into new files.
   const auto read = ReadParquet(Bytes("out0.parquet"));
   ASSERT_TRUE(read->schema()->metadata()->Contains("lithify.job_id"));
   const auto late = MakeTable(read->schema(), {"[4, 5]"});
   ASSERT_TRUE(store_.PutNew("p/late.parquet", WriteParquet(*late)));
-  const auto facts = runner_->Inspect("p/late.parquet");
+  const auto facts = runner_->Inspect({.key = "p/late.parquet"});
   ASSERT_TRUE(facts) << facts.error().ToString();
   EXPECT_FALSE(facts->mark.has_value());
 }

@@ -552,7 +552,7 @@ TEST_F(SpliceTest, WithoutALookAtTheValuesThereIsNoDigest) {
   ExpectWays({{"copied", 3}});
   EXPECT_TRUE(report_.digest_complete);
   EXPECT_EQ(report_.digest_in.columns.size(), 1U);
-  auto facts = runner_->Inspect("p/" + report_.outputs[0].name);
+  auto facts = runner_->Inspect({.key = "p/" + report_.outputs[0].name});
   ASSERT_TRUE(facts && facts->mark);
   EXPECT_EQ(facts->mark->digest, report_.digest_in);
   for (const Verify verify : {Verify::kSample, Verify::kCounts}) {
@@ -562,7 +562,7 @@ TEST_F(SpliceTest, WithoutALookAtTheValuesThereIsNoDigest) {
     ASSERT_TRUE(report) << report.error().ToString();
     EXPECT_FALSE(report->digest_complete);
     EXPECT_EQ(report->digest_in, (ContentDigest{3 * kRows, {}, {}}));
-    facts = runner_->Inspect("p/" + report->outputs[0].name);
+    facts = runner_->Inspect({.key = "p/" + report->outputs[0].name});
     ASSERT_TRUE(facts && facts->mark);
     EXPECT_FALSE(facts->mark->digest);
     const auto verified = runner_->VerifyFile("p/" + report->outputs[0].name, RowRule{}, cancel_);

@@ -575,7 +575,7 @@ TEST_F(TableTargetTest, InputsMayLieAnywhereAndPathsSayNothing) {
   Table({Column(1, "tenant", TypeKind::kString)});
   const auto report = runner_->Run(request_, cancel_);
   ASSERT_TRUE(report) << report.error().ToString();
-  const auto facts = runner_->Inspect("elsewhere/data/" + report->outputs.at(0).name);
+  const auto facts = runner_->Inspect({.key = "elsewhere/data/" + report->outputs.at(0).name});
   ASSERT_TRUE(facts) << facts.error().ToString();
   EXPECT_EQ(facts->mark->job_id, "job");
   EXPECT_TRUE(facts->mark->inputs.empty());

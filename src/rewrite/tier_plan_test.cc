@@ -52,8 +52,8 @@ int64_t At(const Counts& counts, const std::string& name) {
 class EndOfFiles final : public storage::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
-  Result<std::unique_ptr<storage::Reader>> Open(const std::string& key) override {
-    LITHIFY_TRY_ASSIGN(auto reader, store_.Open(key));
+  Result<std::unique_ptr<storage::Reader>> OpenKnown(const storage::ObjectInfo& known) override {
+    LITHIFY_TRY_ASSIGN(auto reader, store_.OpenKnown(known));
     return std::unique_ptr<storage::Reader>(std::make_unique<Watched>(std::move(reader), farthest));
   }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,13 @@ class CountingStore final : public ForwardingStore {
     const Under under(*this, {"Open", key, 0, 0, {}});
     LITHIFY_TRY_ASSIGN(auto reader, store_.Open(key));
     return std::make_unique<CountingReader>(*this, key, std::move(reader));
+  }
+  // From afar that is no request.
+  Result<std::unique_ptr<Reader>> OpenKnown(const ObjectInfo& known) override {
+    std::optional<Under> under;
+    if (cheap_) under.emplace(*this, Request{"Open", known.key, 0, 0, {}});
+    LITHIFY_TRY_ASSIGN(auto reader, store_.OpenKnown(known));
+    return std::make_unique<CountingReader>(*this, known.key, std::move(reader));
   }
   Status ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) override {
     bool none = true;

@@ -82,6 +82,12 @@ Result<std::unique_ptr<Reader>> FaultyStore::Open(const std::string& key) {
   return std::make_unique<FaultyReader>(*this, key, std::move(reader));
 }
 
+Result<std::unique_ptr<Reader>> FaultyStore::OpenKnown(const ObjectInfo& known) {
+  LITHIFY_TRY_ASSIGN(auto reader,
+                     Around("Open", known.key, [&] { return store_.OpenKnown(known); }));
+  return std::make_unique<FaultyReader>(*this, known.key, std::move(reader));
+}
+
 Status FaultyStore::ListPages(const std::string& prefix, ListDepth depth,
                               const ListVisitor& visit) {
   return Around("List", prefix, [&] { return store_.ListPages(prefix, depth, visit); });

@@ -1,10 +1,10 @@
 // A Store for simulations: a hook before and after every operation decides what goes wrong.
 //
-// The hook gets the verb ("Stat", "Get", "Open", "List", "PutNew", "PutIf", "Create", "Remove", and
-// "ReadAt", "Append", "Publish" on the key of the reader or writer; RemoveMany is a "Remove" of
-// each key) and whether it comes before the operation. An error before: the operation does not
-// happen. An error after: it has happened, and the caller does not get to know (kUnknownOutcome, or
-// a crash). The hook may also block, to let other actors run.
+// The hook gets the verb ("Stat", "Get", "Open" (OpenKnown, too), "List", "PutNew", "PutIf",
+// "Create", "Remove", and "ReadAt", "Append", "Publish" on the key of the reader or writer;
+// RemoveMany is a "Remove" of each key) and whether it comes before the operation. An error before:
+// the operation does not happen. An error after: it has happened, and the caller does not get to
+// know (kUnknownOutcome, or a crash). The hook may also block, to let other actors run.
 //
 // kCancelled from the hook is a crash: from then on every operation of this store, its readers and
 // writers fails with kCancelled, without the hook, and discards no longer reach the inner store:
@@ -37,6 +37,7 @@ class FaultyStore final : public Store {
   Result<ObjectInfo> Stat(const std::string& key) override;
   Result<Blob> Get(const std::string& key, int64_t max_bytes) override;
   Result<std::unique_ptr<Reader>> Open(const std::string& key) override;
+  Result<std::unique_ptr<Reader>> OpenKnown(const ObjectInfo& known) override;
   Status ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) override;
   Status PutNew(const std::string& key, std::string_view bytes) override;
   Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;

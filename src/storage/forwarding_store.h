@@ -24,6 +24,9 @@ class ForwardingStore : public Store {
     return store_.Get(key, max_bytes);
   }
   Result<std::unique_ptr<Reader>> Open(const std::string& key) override { return store_.Open(key); }
+  Result<std::unique_ptr<Reader>> OpenKnown(const ObjectInfo& known) override {
+    return store_.OpenKnown(known);
+  }
   Status ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) override {
     return store_.ListPages(prefix, depth, visit);
   }

@@ -44,6 +44,7 @@ class MemoryWriter final : public Writer {
     object->chunks.push_back(std::make_shared<const std::string>(
         reinterpret_cast<const char*>(bytes.data()), bytes.size()));
     object->size += static_cast<int64_t>(bytes.size());
+    object->version.clear();
     object->modified = store_.clock_.Now();
     size_ = object->size;
     return {};
@@ -94,10 +95,20 @@ MemoryStore::Bytes MemoryStore::Whole(Object& object) {
   return object.chunks.front();
 }
 
+const std::string& MemoryStore::Version(Object& object) {
+  if (object.version.empty()) object.version = VersionOf(*Whole(object));
+  return object.version;
+}
+
+ObjectInfo MemoryStore::InfoOf(const std::string& key, Object& object) {
+  return {.key = key, .size = object.size, .modified = object.modified, .version = Version(object)};
+}
+
 MemoryStore::Object MemoryStore::MakeObject(std::string_view bytes) const {
   return {.chunks = {std::make_shared<const std::string>(bytes)},
           .size = static_cast<int64_t>(bytes.size()),
-          .modified = clock_.Now()};
+          .modified = clock_.Now(),
+          .version = {}};
 }
 
 Status MemoryStore::CheckFree(const std::string& key) const {
@@ -122,11 +133,12 @@ Result<MemoryStore::Object*> MemoryStore::Find(const std::string& key) {
 
 Result<ObjectInfo> MemoryStore::Stat(const std::string& key) {
   std::lock_guard lock(mutex_);
-  LITHIFY_TRY_ASSIGN(const Object* object, Find(key));
-  return ObjectInfo{key, object->size, object->modified};
+  LITHIFY_TRY_ASSIGN(Object * object, Find(key));
+  return InfoOf(key, *object);
 }
 
 Result<Blob> MemoryStore::Get(const std::string& key, int64_t max_bytes) {
+  Blob blob;
   Bytes bytes;
   {
     std::lock_guard lock(mutex_);
@@ -138,13 +150,25 @@ Result<Blob> MemoryStore::Get(const std::string& key, int64_t max_bytes) {
                   key);
     }
     bytes = Whole(*object);
+    blob.version = Version(*object);
   }
-  return Blob{*bytes, VersionOf(*bytes)};
+  blob.bytes = *bytes;
+  return blob;
 }
 
 Result<std::unique_ptr<Reader>> MemoryStore::Open(const std::string& key) {
   std::lock_guard lock(mutex_);
   LITHIFY_TRY_ASSIGN(Object * object, Find(key));
+  return std::make_unique<MemoryReader>(Whole(*object));
+}
+
+Result<std::unique_ptr<Reader>> MemoryStore::OpenKnown(const ObjectInfo& known) {
+  std::lock_guard lock(mutex_);
+  LITHIFY_TRY_ASSIGN(Object * object, Find(known.key));
+  if (!known.version.empty() && known.version != Version(*object)) {
+    return Fail(Code::kConflict, "it was replaced meanwhile", known.key);
+  }
+  LITHIFY_TRY(CheckSize(known, object->size));
   return std::make_unique<MemoryReader>(Whole(*object));
 }
 
@@ -165,7 +189,7 @@ Status MemoryStore::ListPages(const std::string& prefix, ListDepth depth,
         }
         const size_t slash = at->first.find('/', prefix.size());
         if (slash == std::string::npos || depth == ListDepth::kAll) {
-          page.push_back({at->first, at->second.size, at->second.modified});
+          page.push_back(InfoOf(at->first, at->second));
           ++at;
         } else {
           // Past all keys below this prefix: '0' follows '/'.
@@ -193,7 +217,7 @@ Status MemoryStore::PutIf(const std::string& key, std::string_view bytes,
   std::lock_guard lock(mutex_);
   const auto found = objects_.find(key);
   if (found == objects_.end()) return Fail(Code::kConflict, "it does not exist (any more)", key);
-  if (VersionOf(*Whole(found->second)) != version) {
+  if (Version(found->second) != version) {
     return Fail(Code::kConflict, "somebody else changed it meanwhile", key);
   }
   found->second = MakeObject(bytes);
@@ -208,7 +232,8 @@ Result<std::unique_ptr<Writer>> MemoryStore::Create(const std::string& key) {
                 static_cast<unsigned long long>(++temporaries_));
   const std::string temporary = key + suffix.data();
   LITHIFY_TRY(CheckFree(temporary));
-  objects_.emplace(temporary, Object{.chunks = {}, .size = 0, .modified = clock_.Now()});
+  objects_.emplace(temporary,
+                   Object{.chunks = {}, .size = 0, .modified = clock_.Now(), .version = {}});
   return std::make_unique<MemoryWriter>(*this, key, temporary);
 }
 

@@ -23,6 +23,7 @@ class MemoryStore final : public Store {
   Result<ObjectInfo> Stat(const std::string& key) override;
   Result<Blob> Get(const std::string& key, int64_t max_bytes) override;
   Result<std::unique_ptr<Reader>> Open(const std::string& key) override;
+  Result<std::unique_ptr<Reader>> OpenKnown(const ObjectInfo& known) override;
   Status ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) override;
   Status PutNew(const std::string& key, std::string_view bytes) override;
   Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;
@@ -45,10 +46,13 @@ class MemoryStore final : public Store {
     std::vector<Bytes> chunks;
     int64_t size = 0;
     Time modified;
+    std::string version;  // Once it was asked for.
   };
 
   // All bytes in one piece; joins the chunks in place. Needs mutex_.
   static Bytes Whole(Object& object);
+  static const std::string& Version(Object& object);
+  static ObjectInfo InfoOf(const std::string& key, Object& object);
   Object MakeObject(std::string_view bytes) const;
   // kConflict or kInvalid where no object can be made under this key. Needs mutex_.
   Status CheckFree(const std::string& key) const;

@@ -331,7 +331,15 @@ Result<S3Head> S3Client::Read(const std::string& key, int64_t offset, std::span<
                               const std::string& etag) {
   LITHIFY_TRY_ASSIGN(const Answer answer, GetRange(key, offset, std::ssize(out), etag, out));
   const HttpResponse& response = answer.response;
-  if (response.status == 416) return NoAnswer("is that the object ends before", Name(key));
+  if (response.status == 416) {
+    // "bytes */100": none of them were asked for.
+    const std::string range = response.Header("content-range").value_or("");
+    const auto size = range.starts_with("bytes */") ? NumberOf(range.substr(8)) : std::nullopt;
+    if (!size || *size > offset) return NoAnswer("is that the object ends before", Name(key));
+    S3Head head = HeadOf(response);
+    head.size = *size;
+    return head;
+  }
   if (response.status == 206) {
     return HeadOfRange(response, offset, std::ssize(out), response.placed, Name(key));
   }
@@ -400,6 +408,16 @@ Status S3Client::Delete(const std::string& key) {
 
 // ------------------------------------------------------------------------------------- listing
 
+namespace {
+
+// As a condition names it. Some stores leave the quotes out of listings; a weak one fits nothing.
+std::string ListedETag(std::string_view text) {
+  if (text.empty() || text.starts_with("W/")) return {};
+  return text.starts_with('"') ? std::string(text) : '"' + std::string(text) + '"';
+}
+
+}  // namespace
+
 Result<S3ListPage> S3Client::List(const std::string& prefix, const std::string& delimiter,
                                   const std::string& token) {
   Call call{.method = HttpMethod::kGet, .key = ""};
@@ -428,6 +446,7 @@ Result<S3ListPage> S3Client::List(const std::string& prefix, const std::string& 
         return NoAnswer("lists an object without its size or time", Name(info.key));
       }
       info.size = *size;
+      info.version = ListedETag(element.Text("ETag"));
       // A HEAD tells it in whole seconds; both are to be compared.
       info.modified = std::chrono::floor<std::chrono::seconds>(*modified);
     }

@@ -1,6 +1,7 @@
 #include "storage/s3_store.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "base/text.h"
@@ -9,31 +10,77 @@
 namespace lithify::storage {
 namespace {
 
+// Reads one version of an object: that of the first answer, or the one that is known.
 class S3Reader final : public Reader {
  public:
-  S3Reader(S3Client& client, std::string key, int64_t size, std::string etag)
-      : client_(client), key_(std::move(key)), size_(size), etag_(std::move(etag)) {}
+  // `known`: `key` of the bucket, and what is known of it. `told`: by the object itself, in an
+  // answer for it, and not by others.
+  S3Reader(S3Client& client, ObjectInfo known, bool told)
+      : client_(client), known_(std::move(known)), etag_(known_.version), told_(told) {}
 
-  int64_t size() const override { return size_; }
+  int64_t size() const override { return known_.size; }
 
   Result<int64_t> ReadAt(int64_t offset, std::span<std::byte> out) override {
-    if (offset < 0) return Fail(Code::kInvalid, "negative offset", client_.Name(key_));
+    if (offset < 0) return Fail(Code::kInvalid, "negative offset", client_.Name(known_.key));
     const int64_t wanted =
-        std::min(static_cast<int64_t>(out.size()), std::max<int64_t>(0, size_ - offset));
+        std::min(static_cast<int64_t>(out.size()), std::max<int64_t>(0, size() - offset));
     if (wanted == 0) return 0;
-    LITHIFY_TRY_ASSIGN(const S3Head head,
-                       client_.Read(key_, offset, out.first(static_cast<size_t>(wanted)), etag_));
-    if (head.size != size_) {
-      return Fail(Code::kCorrupt, "the object has another size than before", client_.Name(key_));
-    }
+    LITHIFY_TRY_ASSIGN(const S3Head head, Read(offset, out.first(static_cast<size_t>(wanted))));
+    Status same = CheckSize(known_, head.size);
+    if (!same) return Fail(std::move(same.error()).In(client_.Name(known_.key)));
     return wanted;
   }
 
  private:
+  Result<S3Head> Read(int64_t offset, std::span<std::byte> out) {
+    const auto [etag, told] = Version();
+    auto head = client_.Read(known_.key, offset, out, etag);
+    if (head && (etag.empty() || head->etag.empty() || head->etag == etag)) {
+      LITHIFY_TRY(Tell(head->etag));
+      return head;
+    }
+    if (!head && (etag.empty() || head.error().code != Code::kConflict)) return head;
+    if (told) return Fail(Replaced());
+    return ReadListed(offset, out, etag);
+  }
+
+  // It is not the version of the listing. Some stores list another ETag than they answer with: then
+  // the object's size and time tell whether it is the one.
+  Result<S3Head> ReadListed(int64_t offset, std::span<std::byte> out, const std::string& listed) {
+    LITHIFY_TRY_ASSIGN(const S3Head now, client_.Head(known_.key));
+    if (now.etag == listed || now.etag.empty() || now.size != known_.size ||
+        now.modified != known_.modified) {
+      return Fail(Replaced());
+    }
+    LITHIFY_TRY_ASSIGN(S3Head head, client_.Read(known_.key, offset, out, now.etag));
+    LITHIFY_TRY(Tell(now.etag));
+    return head;
+  }
+
+  std::pair<std::string, bool> Version() const {
+    const std::lock_guard lock(mutex_);
+    return {etag_, told_};
+  }
+
+  // The first answer settles which version it is. Others may be under way by then.
+  Status Tell(const std::string& etag) {
+    const std::lock_guard lock(mutex_);
+    const bool first = !std::exchange(told_, true);
+    if (etag.empty()) return {};
+    if (first || etag_.empty()) etag_ = etag;
+    if (etag == etag_) return {};
+    return Fail(Replaced());
+  }
+
+  Error Replaced() const {
+    return {Code::kConflict, "the object was replaced meanwhile", client_.Name(known_.key), {}};
+  }
+
   S3Client& client_;
-  const std::string key_;
-  const int64_t size_;
-  const std::string etag_;
+  const ObjectInfo known_;
+  mutable std::mutex mutex_;
+  std::string etag_;  // Empty: any, as long as told_ is false.
+  bool told_;
 };
 
 }  // namespace
@@ -42,7 +89,7 @@ Result<ObjectInfo> S3Store::Stat(const std::string& key) {
   LITHIFY_TRY(CheckKey(key));
   LITHIFY_TRY_ASSIGN(const S3Head head, client_.Head(prefix_ + key));
   // An object is never altered: it was put when it was last modified.
-  return ObjectInfo{key, head.size, head.modified};
+  return ObjectInfo{.key = key, .size = head.size, .modified = head.modified, .version = head.etag};
 }
 
 Result<Blob> S3Store::Get(const std::string& key, int64_t max_bytes) {
@@ -79,7 +126,18 @@ Result<Blob> S3Store::Get(const std::string& key, int64_t max_bytes) {
 Result<std::unique_ptr<Reader>> S3Store::Open(const std::string& key) {
   LITHIFY_TRY(CheckKey(key));
   LITHIFY_TRY_ASSIGN(S3Head head, client_.Head(prefix_ + key));
-  return std::make_unique<S3Reader>(client_, prefix_ + key, head.size, std::move(head.etag));
+  ObjectInfo known{.key = prefix_ + key,
+                   .size = head.size,
+                   .modified = head.modified,
+                   .version = std::move(head.etag)};
+  return std::make_unique<S3Reader>(client_, std::move(known), true);
+}
+
+Result<std::unique_ptr<Reader>> S3Store::OpenKnown(const ObjectInfo& known) {
+  LITHIFY_TRY(CheckKey(known.key));
+  ObjectInfo in_bucket = known;
+  in_bucket.key = prefix_ + known.key;
+  return std::make_unique<S3Reader>(client_, std::move(in_bucket), false);
 }
 
 Status S3Store::ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) {

@@ -31,6 +31,7 @@ class S3Store final : public Store {
   Result<ObjectInfo> Stat(const std::string& key) override;
   Result<Blob> Get(const std::string& key, int64_t max_bytes) override;
   Result<std::unique_ptr<Reader>> Open(const std::string& key) override;
+  Result<std::unique_ptr<Reader>> OpenKnown(const ObjectInfo& known) override;
   Status ListPages(const std::string& prefix, ListDepth depth, const ListVisitor& visit) override;
   Status PutNew(const std::string& key, std::string_view bytes) override;
   Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;

@@ -43,6 +43,20 @@ Status CheckClock(const Store& store) {
               store.Describe(), "nothing is removed by its age before the clock is set right");
 }
 
+Status CheckSize(const ObjectInfo& known, int64_t size) {
+  if (size == known.size) return {};
+  return Fail(Code::kCorrupt,
+              "it has " + std::to_string(size) + " bytes, and not the " +
+                  std::to_string(known.size) + " that its listing or the table's metadata states",
+              known.key, "find out who writes to it; files of a table are never changed in place");
+}
+
+Result<std::unique_ptr<Reader>> Store::OpenKnown(const ObjectInfo& known) {
+  LITHIFY_TRY_ASSIGN(auto reader, Open(known.key));
+  LITHIFY_TRY(CheckSize(known, reader->size()));
+  return reader;
+}
+
 Result<std::vector<ObjectInfo>> Store::List(const std::string& prefix) {
   std::vector<ObjectInfo> listed;
   LITHIFY_TRY(ListPages(prefix, ListDepth::kChildren, [&](std::vector<ObjectInfo> page) -> Status {

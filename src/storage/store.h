@@ -29,13 +29,15 @@ namespace lithify::storage {
 struct ObjectInfo {
   std::string key;
   int64_t size = 0;  // Bytes.
-  Time modified;
+  Time modified = {};
   // False, in a listing only, for what no other verb touches: symbolic links, pipes, devices. Their
   // size is 0 and their time unset.
   bool regular = true;
   // When it was last put, moved or altered in any way, where the store knows better than by
   // `modified`, which on a disk anybody may set back. The epoch: it does not.
   Time changed = {};
+  // Opaque; equal versions of one key mean equal bytes. Empty: the store does not tell.
+  std::string version = {};
   bool operator==(const ObjectInfo&) const = default;
 };
 
@@ -83,6 +85,11 @@ class Store {
   // The whole object; for small metadata. kLimit if larger than `max_bytes`.
   virtual Result<Blob> Get(const std::string& key, int64_t max_bytes) = 0;
   virtual Result<std::unique_ptr<Reader>> Open(const std::string& key) = 0;
+  // The same, for who knows what is there: by a listing, or at least its size. Where to open an
+  // object is a request of its own it is spared, and what Open() would fail with comes of the first
+  // read. If it is not so, either fails: kCorrupt for another size, kConflict for another version
+  // than `known.version`, where that is not empty and the store tells versions.
+  virtual Result<std::unique_ptr<Reader>> OpenKnown(const ObjectInfo& known);
   // What lies below `prefix` (ends in '/' or is empty), in pages of 1 to kListPage entries, in no
   // order; what is there all the while is listed once. An absent prefix has no pages. An error that
   // `visit` returns ends the listing and is returned; it may use the store meanwhile.
@@ -134,6 +141,8 @@ class Store {
   virtual std::string Describe() const = 0;
 };
 
+// kCorrupt: it has `size` bytes, where others are `known`.
+Status CheckSize(const ObjectInfo& known, int64_t size);
 // kInvalid unless `key` is well formed (see the top).
 Status CheckKey(std::string_view key);
 // The same for a prefix: empty, or a well-formed key and a slash.

@@ -113,6 +113,11 @@ Result<std::unique_ptr<Reader>> ThrottledStore::Open(const std::string& key) {
   return std::make_unique<ThrottledReader>(std::move(reader), bucket_);
 }
 
+Result<std::unique_ptr<Reader>> ThrottledStore::OpenKnown(const ObjectInfo& known) {
+  LITHIFY_TRY_ASSIGN(auto reader, store_.OpenKnown(known));
+  return std::make_unique<ThrottledReader>(std::move(reader), bucket_);
+}
+
 Status ThrottledStore::PutNew(const std::string& key, std::string_view bytes) {
   bucket_.Charge(static_cast<int64_t>(bytes.size()));
   return store_.PutNew(key, bytes);

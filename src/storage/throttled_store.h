@@ -52,6 +52,7 @@ class ThrottledStore final : public ForwardingStore {
 
   Result<Blob> Get(const std::string& key, int64_t max_bytes) override;
   Result<std::unique_ptr<Reader>> Open(const std::string& key) override;
+  Result<std::unique_ptr<Reader>> OpenKnown(const ObjectInfo& known) override;
   Status PutNew(const std::string& key, std::string_view bytes) override;
   Status PutIf(const std::string& key, std::string_view bytes, const std::string& version) override;
   Result<std::unique_ptr<Writer>> Create(const std::string& key) override;

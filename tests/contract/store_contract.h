@@ -153,6 +153,37 @@ TEST_P(StoreContract, GetIsBounded) {
   EXPECT_EQ(CodeOf(store().Get("x", 4)), Code::kLimit);
 }
 
+// Whoever knows what is there reads it, or is told that it is another one.
+TEST_P(StoreContract, WhatIsKnownIsOpenedAsKnown) {
+  ASSERT_EQ(CodeOf(store().PutNew("d/x", "12345")), kOk);
+  const auto read = [&](const ObjectInfo& known) -> Result<std::string> {
+    std::string got(9, ' ');
+    LITHIFY_TRY_ASSIGN(const auto reader, store().OpenKnown(known));
+    EXPECT_EQ(reader->size(), known.size);
+    LITHIFY_TRY_ASSIGN(const int64_t some,
+                       reader->ReadAt(1, std::as_writable_bytes(std::span(got))));
+    return got.substr(0, static_cast<size_t>(some));
+  };
+  const ObjectInfo listed = store().List("d/").value().at(0);
+  EXPECT_EQ(read(listed).value(), "2345");
+  EXPECT_EQ(read(store().Stat("d/x").value()).value(), "2345");
+  EXPECT_EQ(read({.key = "d/x", .size = 5}).value(), "2345");
+  for (const int64_t size : {2, 4, 6, 100}) {
+    EXPECT_EQ(CodeOf(read({.key = "d/x", .size = size})), Code::kCorrupt) << size;
+  }
+  ASSERT_EQ(CodeOf(store().PutIf("d/x", "abcde", store().Get("d/x", 9).value().version)), kOk);
+  EXPECT_EQ(read({.key = "d/x", .size = 5}).value(), "bcde");
+  if (!listed.version.empty()) {
+    EXPECT_NE(store().Stat("d/x").value().version, listed.version);
+    ObjectInfo old = listed;
+    old.modified -= std::chrono::hours(1);
+    EXPECT_EQ(CodeOf(read(old)), Code::kConflict);
+  }
+  ASSERT_EQ(CodeOf(store().Remove("d/x")), kOk);
+  EXPECT_EQ(CodeOf(read(listed)), Code::kNotFound);
+  EXPECT_EQ(CodeOf(read({.key = "d//x", .size = 5})), Code::kInvalid);
+}
+
 TEST_P(StoreContract, PutIfReplacesOnlyTheVersionThatWasRead) {
   ASSERT_EQ(CodeOf(store().PutNew("d/m", "one")), kOk);
   const std::string first = store().Get("d/m", 100).value().version;

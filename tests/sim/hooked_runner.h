@@ -17,8 +17,8 @@ class HookedRunner final : public rewrite::GroupRunner {
   HookedRunner(rewrite::GroupRunner& runner, Hook before_run)
       : runner_(runner), before_run_(std::move(before_run)) {}
 
-  Result<rewrite::FileFacts> Inspect(const std::string& key) override {
-    return runner_.Inspect(key);
+  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo& object) override {
+    return runner_.Inspect(object);
   }
   Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,
                                     const CancelFlag& cancel) override {

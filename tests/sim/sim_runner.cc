@@ -88,8 +88,8 @@ Result<SimFile> SimRunner::Read(const std::string& key) {
   return DecodeSimFile(blob.bytes);
 }
 
-Result<rewrite::FileFacts> SimRunner::Inspect(const std::string& key) {
-  LITHIFY_TRY_ASSIGN(SimFile file, Read(key));
+Result<rewrite::FileFacts> SimRunner::Inspect(const storage::ObjectInfo& object) {
+  LITHIFY_TRY_ASSIGN(SimFile file, Read(object.key));
   rewrite::FileFacts facts;
   facts.rows = static_cast<int64_t>(file.rows.size());
   facts.row_groups = 1;
