@@ -6,12 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,7 +44,7 @@ using Phase = observe::AuditEvent::Phase;
 class CountingRunner final : public rewrite::GroupRunner {
  public:
   struct State {
-    int runs = 0;
+    std::atomic<int> runs = 0;
     std::function<std::optional<Error>(const rewrite::GroupRequest&)> fail;
   };
   CountingRunner(storage::Store& store, State& state) : store_(store), state_(state) {}
@@ -147,6 +150,16 @@ class FarStore final : public storage::ForwardingStore {
   const std::shared_ptr<storage::Store> kept_;
   std::vector<size_t>& batches_;
   const Duration& skew_;
+};
+
+// A store whose writers hold so much.
+class HoldingStore final : public storage::ForwardingStore {
+ public:
+  HoldingStore(storage::Store& store, int64_t bytes) : ForwardingStore(store), bytes_(bytes) {}
+  int64_t writer_buffer_bytes() const override { return bytes_; }
+
+ private:
+  const int64_t bytes_;
 };
 
 class IcebergProcedures : public commit::IcebergTable {
@@ -276,6 +289,38 @@ class IcebergProcedures : public commit::IcebergTable {
       observe::MakeProgress(2, observe::ProgressMode::kNone, clock_, "test");
   int commits_ = 0;
 };
+
+// --- memory ----------------------------------------------------------------------------------
+
+// As many groups at once as pay for what a writer holds with a quarter of their share.
+TEST_F(IcebergProcedures, FewerGroupsAtOnceWhereWritersHoldMuch) {
+  Fill(8);
+  for (const auto& [bytes, at_once] :
+       {std::pair<int64_t, int>{0, 8}, {32 * kMiB, 8}, {48 * kMiB, 5}, {kGiB, 1}}) {
+    faulty_ =
+        storage::MakeStoreLocations(std::make_shared<HoldingStore>(*store_, bytes), "s3", "b");
+    std::mutex mutex;
+    std::set<int64_t> memory;
+    std::set<int> threads;
+    runner_.fail = [&](const rewrite::GroupRequest& request) -> std::optional<Error> {
+      const std::lock_guard lock(mutex);
+      memory.insert(request.memory_bytes);
+      threads.insert(request.threads);
+      return Error{Code::kUnsupported, "only looked at", {}, {}};
+    };
+    runner_.runs = 0;
+    IcebergSettings settings;
+    settings.memory_bytes = kGiB;
+    settings.threads = 16;
+    EXPECT_FALSE(IcebergJob(Services(), settings).RewriteDataFiles(Request(), cancel_));
+    EXPECT_EQ(runner_.runs, 8);
+    EXPECT_EQ(memory, std::set<int64_t>{kGiB / at_once});
+    EXPECT_EQ(threads, std::set<int>{16 / at_once});
+    if (bytes < kGiB) {
+      EXPECT_GE(kGiB / at_once / 4, bytes);
+    }
+  }
+}
 
 // --- partial progress ------------------------------------------------------------------------
 

@@ -39,6 +39,9 @@ constexpr const char* kDamagedFileHint =
 constexpr int64_t kMovedRecordBytes = 16;
 constexpr int64_t kMovedRecordsMin = 1 << 20;
 
+// Of the memory of a group whose rows move: the rest holds their positions.
+int64_t PartMemory(int64_t memory_bytes) { return memory_bytes / 4 * 3; }
+
 Duration BackOff(int attempt) { return std::chrono::milliseconds(50) * (1 << (attempt - 1)); }
 
 // Adds one partition's report to that of its group, in which each input counts once. What the scan
@@ -192,6 +195,7 @@ Status IcebergRewrite::Load() {
   result_.live = std::move(*live);
   index_.emplace(result_.live);
   result_.plan = plan::PlanRewrite(result_.live, *index_, options_);
+  writer_bytes_ = WriterBytes();
   result_.partition_names.clear();
   for (const iceberg::PartitionKey& key : result_.live.partitions) {
     result_.partition_names.push_back(PartitionName(metadata, key));
@@ -214,8 +218,25 @@ bool IcebergRewrite::NothingToDo() {
   return true;
 }
 
+// Of the store in which the files lie, and the outputs with them.
+int64_t IcebergRewrite::WriterBytes() const {
+  if (result_.plan.groups.empty()) return 0;
+  const auto file = static_cast<size_t>(result_.plan.groups.front().data_files.front());
+  const auto place = services_.locations.Resolve(result_.live.data_files[file].path);
+  return place ? place->store->writer_buffer_bytes() : 0;  // Else the group's rewrite says why.
+}
+
+// Each writes one output at a time, and a runner pays for that output's writer with a quarter of
+// its memory at most: no more groups than pay for it in full.
 int IcebergRewrite::GroupsAtOnce() const {
-  return std::clamp(settings_.threads, 1, static_cast<int>(result_.plan.groups.size()));
+  const auto& groups = result_.plan.groups;
+  int64_t most = settings_.threads;
+  if (writer_bytes_ > 0) {
+    const bool moves = std::ranges::any_of(groups, &plan::FileGroup::moves);
+    const int64_t memory = moves ? PartMemory(settings_.memory_bytes) : settings_.memory_bytes;
+    most = std::min(most, memory / 4 / writer_bytes_);
+  }
+  return static_cast<int>(std::clamp<int64_t>(most, 1, std::max<int64_t>(1, std::ssize(groups))));
 }
 
 int64_t IcebergRewrite::GroupMemory() const {
@@ -461,7 +482,7 @@ Status IcebergRewrite::Repartition(const plan::FileGroup& group,
     const auto bytes = static_cast<int64_t>(row_bytes * static_cast<double>(part.rows));
     const PartOptions options{.outputs = plan::PlannedOutputs(options_, bytes),
                               .threads = threads,
-                              .memory_bytes = memory_bytes / 4 * 3};
+                              .memory_bytes = PartMemory(memory_bytes)};
     LITHIFY_TRY_ASSIGN(const auto report,
                        RewritePart(part.key, std::move(part.inputs), options, work));
     LITHIFY_TRY(CountPart(split, part, report, work.report));

@@ -54,6 +54,7 @@ class IcebergRewrite {
   Status CheckMovedOn(const Error& conflict);
   Status Load();
   bool NothingToDo();
+  int64_t WriterBytes() const;
   int GroupsAtOnce() const;
   int64_t GroupMemory() const;
   // Of a dry run: what footers tell of the tiers of each group.
@@ -123,6 +124,7 @@ class IcebergRewrite {
   rewrite::PartitionRule output_rule_;  // With an output spec.
   std::vector<GroupWork> work_;         // By group of the plan.
   std::map<iceberg::PartitionKey, int> conflicts_;
+  int64_t writer_bytes_ = 0;       // What the writer of an output holds.
   std::atomic<bool> stop_{false};  // A group failed in a way that ends the job.
 };
 

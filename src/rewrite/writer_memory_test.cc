@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/parallel.h"
 #include "base/text.h"
 #include "rewrite/parquet_fixture.h"
 #include "storage/forwarding_store.h"
@@ -18,7 +20,7 @@
 namespace lithify::rewrite {
 namespace {
 
-// A store whose writers hold what they get until they are flushed or published.
+// A store whose writers hold what they get until they are flushed or published. Thread-safe.
 class HoldingStore final : public storage::ForwardingStore {
  public:
   HoldingStore(storage::Store& store, int64_t buffer_bytes)
@@ -30,9 +32,10 @@ class HoldingStore final : public storage::ForwardingStore {
   }
   int64_t writer_buffer_bytes() const override { return buffer_bytes_; }
 
-  int most_holding = 0;
-  int flushed = 0;
-  int published = 0;
+  std::atomic<int> most_holding = 0;
+  std::atomic<int> flushed = 0;
+  std::atomic<int> published = 0;
+  std::atomic<int64_t> most_bytes = 0;  // What writers hold, as is said of them, and all buffers.
 
  private:
   class HoldingWriter final : public storage::Writer {
@@ -41,9 +44,11 @@ class HoldingStore final : public storage::ForwardingStore {
         : store_(store), writer_(std::move(writer)) {}
     ~HoldingWriter() override { LetGo(); }
     Status Append(std::span<const std::byte> bytes) override {
-      if (!std::exchange(holding_, true)) {
-        store_.most_holding = std::max(store_.most_holding, ++store_.holding_);
-      }
+      if (!std::exchange(holding_, true)) ++store_.holding_;
+      const int holding = store_.holding_;
+      Raise(store_.most_holding, holding);
+      Raise(store_.most_bytes,
+            holding * store_.buffer_bytes_ + arrow::default_memory_pool()->bytes_allocated());
       return writer_->Append(bytes);
     }
     int64_t size() const override { return writer_->size(); }
@@ -69,8 +74,15 @@ class HoldingStore final : public storage::ForwardingStore {
     bool holding_ = false;
   };
 
+  template <typename T>
+  static void Raise(std::atomic<T>& most, T value) {
+    T known = most;
+    while (known < value && !most.compare_exchange_weak(known, value)) {
+    }
+  }
+
   const int64_t buffer_bytes_;
-  int holding_ = 0;
+  std::atomic<int> holding_ = 0;
 };
 
 // Numbers that do not pack: 8 bytes each.
@@ -137,6 +149,29 @@ TEST_F(WriterMemoryTest, TheWriterIsPaidForByTheGroup) {
   // It does not fit, and that is no reason to fail: a quarter is charged.
   HoldingStore huge(store_, std::numeric_limits<int64_t>::max());
   EXPECT_EQ(RowGroups(huge, 16 * kMiB), with_12);
+}
+
+// What a job does by default, one to sixteen: five groups share the memory, a quarter of each share
+// is a writer, and each makes many outputs, which all live to the end.
+TEST_F(WriterMemoryTest, GroupsTogetherStayBelowTheBound) {
+  PutFiles(20);
+  constexpr int kGroups = 5;
+  constexpr int64_t kMemory = 60 * kMiB;
+  Request().memory_bytes = kMemory / kGroups;
+  request_.shape.outputs = 8;
+  request_.shape.page_bytes = 64 * kKiB;
+  HoldingStore holding(store_, 3 * kMiB);
+  const auto runner = MakeParquetRunner(holding);
+  std::atomic<int> names = 0;
+  request_.new_name = [&] { return "o" + std::to_string(names++) + ".parquet"; };
+  ForEach(2 * kGroups, kGroups, [&](size_t) {
+    const auto report = runner->Run(request_, cancel_);
+    EXPECT_TRUE(report && report->outputs.size() == 8U);
+  });
+  EXPECT_EQ(holding.published, 2 * kGroups * 8);
+  EXPECT_LE(holding.most_holding, kGroups);
+  EXPECT_LE(holding.most_bytes, kMemory);
+  EXPECT_GT(holding.most_bytes, kMemory / 4);
 }
 
 }  // namespace
