@@ -56,8 +56,12 @@ struct HiveSettings {
   Duration claim_ttl = std::chrono::minutes(15);
   rewrite::OutputShape shape;  // `outputs` is set per plan.
   rewrite::Verify verify = rewrite::Verify::kSample;
-  int threads = 1;              // --jobs: all worker threads together.
-  int partitions_at_once = 1;   // Bounded by threads.
+  int threads = 1;             // --jobs: all worker threads together.
+  int partitions_at_once = 1;  // Bounded by threads.
+  // Where each request is a round trip, so many partitions are looked at together, before those
+  // that need a rewrite get one, partitions_at_once of them together; and so many footers of one
+  // are read together. Looking is waiting: threads do not bound it.
+  int looks_at_once = 8;
   int64_t memory_bytes = kGiB;  // --memory: all groups together.
   // Series that committed compactions are recorded in as Parquet (R244); empty: none. Its layout
   // must have a tenant and a day.
@@ -155,8 +159,10 @@ class HiveJob {
 
   // One pass over the tree: reconcile, collect garbage, adopt late files, compact candidates.
   // `dry_run` changes nothing at all; tiers are explained for as many partitions as docs/CLI.md
-  // says. An error only if the tree itself cannot be listed or the
-  // settings are wrong.
+  // says. An error only if the tree itself cannot be listed or the settings are wrong.
+  //
+  // Reports are in the order of partitions. `on_partition` is called as each of them ends, one call
+  // at a time, by any thread.
   Result<SweepReport> Sweep(const table::PartitionFilter& filter, bool dry_run,
                             const CancelFlag& cancel,
                             const std::function<void(const PartitionOutcome&)>& on_partition = {});

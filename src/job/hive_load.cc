@@ -240,6 +240,11 @@ std::vector<std::string> LoadedPartition::Names(FileState wanted) const {
   return names;
 }
 
+int FootersAtOnce(const HiveServices& services, const HiveSettings& settings, int threads) {
+  if (services.store.small_reads_are_cheap()) return threads;
+  return std::max(threads, settings.looks_at_once);
+}
+
 Result<LoadedPartition> LoadPartition(const HiveServices& services,
                                       const plan::HiveOptions& options, const PartitionId& id,
                                       int threads) {

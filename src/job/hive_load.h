@@ -30,6 +30,9 @@ struct LoadedPartition {
   std::vector<std::string> Names(FileState wanted) const;
 };
 
+// How many footers are read together by who has so many threads.
+int FootersAtOnce(const HiveServices& services, const HiveSettings& settings, int threads);
+
 // Retired times are repaired, see RepairRetiredTimes.
 //
 // kCorrupt for a bad manifest, or one that names a file which is not there; kConflict if the

@@ -39,16 +39,44 @@ PartitionRun::PartitionRun(const HiveServices& services, const HiveSettings& set
       settings_(settings),
       id_(id),
       share_(share),
+      footers_at_once_(FootersAtOnce(services, settings, share.threads)),
       dry_run_(dry_run),
       cancel_(cancel),
       job_id_(MakeUuidV7(services.clock, services.random)),
-      committer_(services.store) {
+      committer_(services.store),
+      begin_(services.clock.Monotonic()) {
   outcome_.id = id;
 }
 
 PartitionOutcome PartitionRun::Run(GcReport& gc) {
-  const Duration begin = services_.clock.Monotonic();
-  Status done = Steps(gc);
+  Status done = Prepare(&gc);
+  if (done) done = CarryOut();
+  return End(std::move(done));
+}
+
+PartitionRun::Looked PartitionRun::Look(GcReport& gc) {
+  only_looks_ = true;
+  Status done = Prepare(&gc);
+  if (done && outcome_.plan.verdict == plan::Verdict::kCandidate) {
+    // What loading has to say is said by who loads it anew; so is what a dry run would adopt.
+    if (dry_run_) outcome_.adopted.clear();
+    outcome_.took = services_.clock.Monotonic() - begin_;
+    return {.outcome = std::move(outcome_), .candidate = true};
+  }
+  if (done) done = CarryOut();
+  return {.outcome = End(std::move(done)), .candidate = false};
+}
+
+PartitionOutcome PartitionRun::Resume(PartitionOutcome looked) {
+  outcome_.adopted = std::move(looked.adopted);
+  outcome_.notes = std::move(looked.notes);
+  outcome_.took = looked.took;
+  Status done = Prepare(nullptr);
+  if (done) done = CarryOut();
+  return End(std::move(done));
+}
+
+PartitionOutcome PartitionRun::End(Status done) {
   if (claim_) {
     claim_->Release();
     for (std::string& note : claim_->TakeNotes()) outcome_.notes.push_back(std::move(note));
@@ -64,16 +92,19 @@ PartitionOutcome PartitionRun::Run(GcReport& gc) {
   }
   outcome_.generation = loaded_.generation();
   outcome_.notes.insert(outcome_.notes.end(), loaded_.notes.begin(), loaded_.notes.end());
-  outcome_.took = services_.clock.Monotonic() - begin;
+  outcome_.took += services_.clock.Monotonic() - begin_;
   return std::move(outcome_);
 }
 
-Status PartitionRun::Steps(GcReport& gc) {
+Status PartitionRun::Prepare(GcReport* gc) {
   LITHIFY_TRY(cancel_.Check());
   LITHIFY_TRY(Load());
-  LITHIFY_TRY(Collect(gc));
+  if (gc != nullptr) LITHIFY_TRY(Collect(*gc));
   LITHIFY_TRY(cancel_.Check());
-  LITHIFY_TRY(Decide());
+  return Decide();
+}
+
+Status PartitionRun::CarryOut() {
   if (!dry_run_ && outcome_.plan.verdict == plan::Verdict::kCandidate) {
     LITHIFY_TRY(cancel_.Check());
     LITHIFY_TRY(CheckFailedBefore());
@@ -101,7 +132,7 @@ Status PartitionRun::Decide() {
 }
 
 Status PartitionRun::Load() {
-  LITHIFY_TRY_ASSIGN(loaded_, LoadPartition(services_, settings_.options, id_, share_.threads));
+  LITHIFY_TRY_ASSIGN(loaded_, LoadPartition(services_, settings_.options, id_, footers_at_once_));
   return {};
 }
 
@@ -198,15 +229,16 @@ Status PartitionRun::TakeOver() {
 Status PartitionRun::Plan() {
   const Time local = services_.clock.Now();
   const Time now = plan::SealingNow(local, loaded_.state);
+  outcome_.plan = plan::PlanPartition(loaded_.state, settings_.options, now);
+  if (only_looks_ && outcome_.plan.verdict == plan::Verdict::kCandidate) return {};
   if (now - local > settings_.options.grace) {
     services_.progress.Line("the newest object in " + id_.key_prefix + " is " +
                             FormatDuration(now - local) +
                             " ahead of this machine's clock; check the clocks (R315)");
   }
-  outcome_.plan = plan::PlanPartition(loaded_.state, settings_.options, now);
   if (outcome_.plan.verdict != plan::Verdict::kCandidate) return {};
   // Only now is it worth to open the files: rows, and what cannot be rewritten.
-  Status inspected = InspectLive(services_, loaded_, share_.threads);
+  Status inspected = InspectLive(services_, loaded_, footers_at_once_);
   if (!inspected && inspected.error().code == Code::kNotFound) {
     return Fail(Vanished(std::move(inspected.error())));
   }
@@ -385,7 +417,7 @@ Status PartitionRun::Bootstrap() {
   // A fresh look: readers without a manifest see all files that are here now, so the first
   // generation must name those, not the ones at planning time (R215, T20).
   LITHIFY_TRY_ASSIGN(LoadedPartition fresh,
-                     LoadPartition(services_, settings_.options, id_, share_.threads));
+                     LoadPartition(services_, settings_.options, id_, footers_at_once_));
   if (fresh.state.manifest) {
     return Fail(Code::kConflict, "somebody else published the first generation", id_.key_prefix,
                 "the next sweep plans again");
@@ -395,7 +427,7 @@ Status PartitionRun::Bootstrap() {
     return Fail(Code::kUnsupported, "a manifest cannot name this file, so its rows would vanish",
                 id_.key_prefix + file->name, "rename or remove it");
   }
-  if (guard::kBootstrap) LITHIFY_TRY(InspectLive(services_, fresh, share_.threads));
+  if (guard::kBootstrap) LITHIFY_TRY(InspectLive(services_, fresh, footers_at_once_));
   std::vector<std::string> live = fresh.Names(FileState::kLive);
   if (!guard::kBootstrap) {
     // Broken on purpose: by now the outputs are visible, as in the order that the origin states.

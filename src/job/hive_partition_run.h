@@ -25,17 +25,30 @@ struct RunShare {
   std::atomic<int64_t>* explained_files_left = nullptr;
 };
 
-// One thread, one use.
+// One thread, one use of one of the verbs. None fails as a whole: the outcome says what happened.
 class PartitionRun {
  public:
   PartitionRun(const HiveServices& services, const HiveSettings& settings, const PartitionId& id,
                RunShare share, bool dry_run, const CancelFlag& cancel);
 
-  // Never fails as a whole: the outcome says what happened. Garbage goes to `gc`.
+  // Garbage goes to `gc`.
   PartitionOutcome Run(GcReport& gc);
 
+  struct Looked {
+    PartitionOutcome outcome;  // Of a candidate: what there is to tell so far.
+    bool candidate = false;
+  };
+  // The same, but a candidate for a rewrite is left to Resume(), with nothing of it read but the
+  // footers of late files.
+  Looked Look(GcReport& gc);
+  // What another run's look at this partition left, which is loaded anew: a look may be long ago.
+  PartitionOutcome Resume(PartitionOutcome looked);
+
  private:
-  Status Steps(GcReport& gc);
+  // Up to a plan. Null: garbage was collected before.
+  Status Prepare(GcReport* gc);
+  Status CarryOut();
+  PartitionOutcome End(Status done);
   // Adopts and plans what was loaded.
   Status Decide();
   Status Load();
@@ -87,12 +100,15 @@ class PartitionRun {
   const HiveSettings& settings_;
   const PartitionId& id_;
   const RunShare share_;
+  const int footers_at_once_;
   const bool dry_run_;
   const CancelFlag& cancel_;
   const std::string job_id_;
   commit::HiveCommitter committer_;
   LoadedPartition loaded_;
   std::optional<PartitionClaim> claim_;
+  const Duration begin_;
+  bool only_looks_ = false;
   bool rewriting_ = false;
   std::vector<storage::ObjectInfo> inputs_as_planned_;
   int rebases_ = 0;

@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "base/parallel.h"
 #include "job/hive_job.h"
 #include "job/hive_load.h"
 
@@ -51,22 +52,27 @@ Result<StatusReport> HiveJob::GetStatus(const table::PartitionFilter& filter,
   report.skipped_paths = std::move(found.skipped);
   report.errors = std::move(found.errors);
   const auto commits = LastCommits(services_.audit, settings_.audit_tree, report.errors);
-  for (const PartitionId& id : found.partitions) {
+  const std::vector<PartitionId>& ids = found.partitions;
+  report.partitions.resize(ids.size());
+  const int at_once = services_.store.small_reads_are_cheap() ? 1 : settings_.looks_at_once;
+  const auto look = [&](size_t i) -> Status {
     LITHIFY_TRY(cancel.Check());
-    PartitionStatus status;
-    status.state.id = id;
-    auto loaded = LoadPartition(services_, settings_.options, id, settings_.threads);
+    PartitionStatus& status = report.partitions[i];
+    status.state.id = ids[i];
+    auto loaded = LoadPartition(services_, settings_.options, ids[i],
+                                FootersAtOnce(services_, settings_, settings_.threads));
     if (!loaded) {
       status.error = std::move(loaded.error());
-    } else {
-      status.state = std::move(loaded->state);
-      status.error = std::move(loaded->trouble);
-      const Time now = plan::SealingNow(services_.clock.Now(), status.state);
-      status.plan = plan::PlanPartition(status.state, settings_.options, now);
-      status.last_compaction = LastCompaction(status.state, commits);
+      return {};
     }
-    report.partitions.push_back(std::move(status));
-  }
+    status.state = std::move(loaded->state);
+    status.error = std::move(loaded->trouble);
+    const Time now = plan::SealingNow(services_.clock.Now(), status.state);
+    status.plan = plan::PlanPartition(status.state, settings_.options, now);
+    status.last_compaction = LastCompaction(status.state, commits);
+    return {};
+  };
+  LITHIFY_TRY(TryForEach(ids.size(), at_once, look));
   return report;
 }
 

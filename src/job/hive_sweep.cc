@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -28,25 +29,11 @@ Status CheckSettings(const HiveServices& services, const HiveSettings& settings)
     Status checked = table::CheckLayout(layout);
     if (!checked) return Fail(std::move(checked.error()).In("series " + layout.name));
   }
-  if (settings.threads < 1 || settings.partitions_at_once < 1 || settings.memory_bytes < 1) {
+  if (settings.threads < 1 || settings.partitions_at_once < 1 || settings.looks_at_once < 1 ||
+      settings.memory_bytes < 1) {
     return Fail(Code::kInvalid, "threads, partitions at once and memory must be positive");
   }
   return CheckAuditSeries(services, settings);
-}
-
-// What third-party code throws ends one partition, not the process.
-PartitionOutcome RunPartition(const HiveServices& services, const HiveSettings& settings,
-                              const PartitionId& id, RunShare share, bool dry_run,
-                              const CancelFlag& cancel, GcReport& gc) {
-  try {
-    return PartitionRun(services, settings, id, share, dry_run, cancel).Run(gc);
-  } catch (const std::exception& e) {
-    PartitionOutcome outcome;
-    outcome.id = id;
-    outcome.outcome = Outcome::kFailed;
-    outcome.error = FromException(e, id.key_prefix);
-    return outcome;
-  }
 }
 
 // Each writes one output at a time, and needs memory for more than that output's writer.
@@ -64,6 +51,116 @@ void Merge(GcReport& into, GcReport&& from) {
   std::ranges::move(from.kept, std::back_inserter(into.kept));
   std::ranges::move(from.errors, std::back_inserter(into.errors));
 }
+
+// All partitions of one sweep. One bad partition never stops the others (R240).
+class Partitions {
+ public:
+  Partitions(const HiveServices& services, const HiveSettings& settings,
+             const std::vector<PartitionId>& ids, bool dry_run, const CancelFlag& cancel,
+             const std::function<void(const PartitionOutcome&)>& on_partition, SweepReport& report)
+      : services_(services),
+        settings_(settings),
+        ids_(ids),
+        dry_run_(dry_run),
+        cancel_(cancel),
+        on_partition_(on_partition),
+        report_(report),
+        gc_(ids.size()) {
+    report_.partitions.resize(ids.size());
+  }
+
+  void Run() {
+    std::vector<size_t> whole(ids_.size());
+    std::iota(whole.begin(), whole.end(), size_t{0});
+    const int at_once = PartitionsAtOnce(services_.store, settings_, ids_.size());
+    if (services_.store.small_reads_are_cheap() || std::cmp_less_equal(ids_.size(), at_once)) {
+      ForEach(whole.size(), at_once, [&](size_t i) {
+        Finish(i, Guarded(i, [&] { return Start(i, Share(at_once)).Run(gc_[i]); }));
+      });
+    } else {
+      RunFarAway();
+    }
+    for (GcReport& gc : gc_) Merge(report_.gc, std::move(gc));
+  }
+
+ private:
+  // Most partitions of a tree need nothing, and to know that takes a listing and its manifest, one
+  // after the other: what takes long there is not work, but waiting.
+  void RunFarAway() {
+    std::vector<char> candidate(ids_.size(), 0);
+    ForEach(ids_.size(), settings_.looks_at_once, [&](size_t i) {
+      bool left = false;
+      PartitionOutcome outcome = Guarded(i, [&] {
+        PartitionRun::Looked looked = Start(i, Share(settings_.partitions_at_once)).Look(gc_[i]);
+        left = looked.candidate;
+        return std::move(looked.outcome);
+      });
+      if (left) {
+        candidate[i] = 1;
+        report_.partitions[i] = std::move(outcome);
+      } else {
+        Finish(i, std::move(outcome));
+      }
+    });
+    std::vector<size_t> left;
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      if (candidate[i] != 0) left.push_back(i);
+    }
+    const int at_once = PartitionsAtOnce(services_.store, settings_, left.size());
+    ForEach(left.size(), at_once, [&](size_t n) {
+      const size_t i = left[n];
+      Finish(i, Guarded(i, [&] {
+               return Start(i, Share(at_once)).Resume(std::move(report_.partitions[i]));
+             }));
+    });
+  }
+
+  RunShare Share(int at_once) {
+    return {.threads = std::max(1, settings_.threads / at_once),
+            .memory_bytes = std::max<int64_t>(1, settings_.memory_bytes / at_once),
+            .explained_files_left = &explained_files_left_};
+  }
+
+  PartitionRun Start(size_t i, RunShare share) {
+    return {services_, settings_, ids_[i], share, dry_run_, cancel_};
+  }
+
+  // What third-party code throws ends one partition, not the process.
+  template <typename F>
+  PartitionOutcome Guarded(size_t i, const F& run) {
+    try {
+      return run();
+    } catch (const std::exception& e) {
+      PartitionOutcome outcome;
+      outcome.id = ids_[i];
+      outcome.outcome = Outcome::kFailed;
+      outcome.error = FromException(e, ids_[i].key_prefix);
+      return outcome;
+    }
+  }
+
+  void Finish(size_t i, PartitionOutcome outcome) {
+    report_.partitions[i] = std::move(outcome);
+    services_.progress.AddItem();
+    const std::lock_guard lock(mutex_);
+    try {
+      if (on_partition_) on_partition_(report_.partitions[i]);
+    } catch (const std::exception& e) {
+      report_.errors.push_back(FromException(e, ids_[i].key_prefix));
+    }
+  }
+
+  const HiveServices& services_;
+  const HiveSettings& settings_;
+  const std::vector<PartitionId>& ids_;
+  const bool dry_run_;
+  const CancelFlag& cancel_;
+  const std::function<void(const PartitionOutcome&)>& on_partition_;
+  SweepReport& report_;
+  std::vector<GcReport> gc_;  // By partition, so that their order is that of the partitions.
+  std::atomic<int64_t> explained_files_left_{kExplainedFilesMax};
+  std::mutex mutex_;  // For the callback and what it throws.
+};
 
 }  // namespace
 
@@ -113,26 +210,7 @@ Result<SweepReport> HiveJob::Sweep(
 
   const std::vector<PartitionId>& ids = found->partitions;
   services_.progress.AddTotal(0, static_cast<int64_t>(ids.size()));
-  const int at_once = PartitionsAtOnce(services_.store, settings_, ids.size());
-  std::atomic<int64_t> explained_files_left{kExplainedFilesMax};
-  const RunShare share{.threads = settings_.threads / at_once,
-                       .memory_bytes = std::max<int64_t>(1, settings_.memory_bytes / at_once),
-                       .explained_files_left = &explained_files_left};
-  report.partitions.resize(ids.size());
-  std::mutex mutex;  // Guards report.gc and the callback.
-  ForEach(ids.size(), at_once, [&](size_t i) {
-    GcReport gc;
-    // One bad partition never stops the others (R240).
-    report.partitions[i] = RunPartition(services_, settings_, ids[i], share, dry_run, cancel, gc);
-    services_.progress.AddItem();
-    std::lock_guard lock(mutex);
-    try {
-      Merge(report.gc, std::move(gc));
-      if (on_partition) on_partition(report.partitions[i]);
-    } catch (const std::exception& e) {
-      report.errors.push_back(FromException(e, ids[i].key_prefix));
-    }
-  });
+  Partitions(services_, settings_, ids, dry_run, cancel, on_partition, report).Run();
   report.cancelled = cancel.requested();
   if (!report.cancelled && !dry_run) CollectUploads(services_, settings_, ids, false, report.gc);
   report.took = services_.clock.Monotonic() - begin;
@@ -146,19 +224,23 @@ Result<GcReport> HiveJob::Collect(const table::PartitionFilter& filter, bool dry
                      table::FindPartitions(services_.store, settings_.series, filter, cancel));
   GcReport report;
   report.errors = std::move(found.errors);
-  for (const PartitionId& id : found.partitions) {
+  std::vector<GcReport> gc(found.partitions.size());
+  const int at_once = services_.store.small_reads_are_cheap() ? 1 : settings_.looks_at_once;
+  const auto collect = [&](size_t i) -> Status {
     LITHIFY_TRY(cancel.Check());
-    auto loaded = LoadPartition(services_, settings_.options, id, settings_.threads);
-    if (!loaded) {
-      // Somebody is busy there: nothing that cannot wait.
-      if (loaded.error().code != Code::kConflict) {
-        report.errors.push_back(std::move(loaded.error()));
-      }
-      continue;
+    auto loaded = LoadPartition(services_, settings_.options, found.partitions[i],
+                                FootersAtOnce(services_, settings_, settings_.threads));
+    if (loaded) {
+      CollectPartition(services_, settings_, *loaded, MakeUuidV7(services_.clock, services_.random),
+                       dry_run, cancel, gc[i]);
+    } else if (loaded.error().code != Code::kConflict) {
+      // Else somebody is busy there: nothing that cannot wait.
+      gc[i].errors.push_back(std::move(loaded.error()));
     }
-    CollectPartition(services_, settings_, *loaded, MakeUuidV7(services_.clock, services_.random),
-                     dry_run, cancel, report);
-  }
+    return {};
+  };
+  LITHIFY_TRY(TryForEach(found.partitions.size(), at_once, collect));
+  for (GcReport& part : gc) Merge(report, std::move(part));
   CollectUploads(services_, settings_, found.partitions, dry_run, report);
   return report;
 }

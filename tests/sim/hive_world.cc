@@ -12,6 +12,7 @@
 #include "sim_runner.h"
 #include "sim_scheduler.h"
 #include "storage/faulty_store.h"
+#include "storage/forwarding_store.h"
 #include "storage/memory_store.h"
 #include "table/hive_claim.h"
 #include "table/hive_manifest.h"
@@ -31,6 +32,17 @@ class NoProgress final : public observe::Progress {
   void AddItem() override {}
   void Line(std::string_view) override {}
   void Finish() override {}
+};
+
+// What is done otherwise where each request is a round trip is done so in some worlds: partitions
+// are looked at, and loaded anew before a rewrite.
+class PlacedStore final : public storage::ForwardingStore {
+ public:
+  PlacedStore(storage::Store& store, bool far) : ForwardingStore(store), far_(far) {}
+  bool small_reads_are_cheap() const override { return !far_; }
+
+ private:
+  const bool far_;
 };
 
 std::vector<SeriesLayout> MakeSeries() {
@@ -62,6 +74,7 @@ class World {
         clock_(Start()),
         random_(seed),
         store_(clock_),
+        placed_(store_, seed % 2 == 0),
         oracle_(store_, clock_, kGcGrace),
         scheduler_(dice_, clock_),
         audit_(observe::OpenMemoryAuditLog()),
@@ -122,6 +135,7 @@ class World {
   job::HiveSettings MakeSettings() {
     job::HiveSettings settings;
     settings.series = series_;
+    settings.looks_at_once = 1;  // A process is one thread here.
     settings.options.gc_grace = kGcGrace;
     if (dice_.OneIn(4)) settings.options.max_input_files = dice_.Between(2, 6);
     settings.claim_ttl = std::chrono::minutes(dice_.OneIn(3) ? 0 : dice_.Between(1, 60));
@@ -200,7 +214,7 @@ class World {
 
   FaultyStore& Open(Process& process) {
     stores_.push_back(std::make_unique<FaultyStore>(
-        store_, [this, &process](std::string_view op, const std::string& key, bool before) {
+        placed_, [this, &process](std::string_view op, const std::string& key, bool before) {
           return before ? Before(process, op, key) : After(process, op, key);
         }));
     return *stores_.back();
@@ -435,6 +449,7 @@ class World {
   SimClock clock_;
   SeededRandom random_;
   storage::MemoryStore store_;
+  PlacedStore placed_;
   HiveOracle oracle_;
   Scheduler scheduler_;
   std::unique_ptr<observe::AuditLog> audit_;

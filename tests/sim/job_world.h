@@ -2,7 +2,9 @@
 #ifndef LITHIFY_TESTS_SIM_JOB_WORLD_H_
 #define LITHIFY_TESTS_SIM_JOB_WORLD_H_
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,19 +19,25 @@
 
 namespace lithify::sim {
 
-// Keeps the lines.
+// Keeps the lines. Thread-safe, but for who reads what it kept meanwhile.
 class LineProgress final : public observe::Progress {
  public:
   void AddTotal(int64_t bytes, int64_t /*items*/) override { total_bytes += bytes; }
   void AddBytes(int64_t bytes) override { done_bytes += bytes; }
   void AddItem() override { ++done_items; }
-  void Line(std::string_view text) override { lines.emplace_back(text); }
+  void Line(std::string_view text) override {
+    const std::lock_guard lock(mutex_);
+    lines.emplace_back(text);
+  }
   void Finish() override {}
 
-  int64_t total_bytes = 0;
-  int64_t done_bytes = 0;
-  int64_t done_items = 0;
+  std::atomic<int64_t> total_bytes = 0;
+  std::atomic<int64_t> done_bytes = 0;
+  std::atomic<int64_t> done_items = 0;
   std::vector<std::string> lines;
+
+ private:
+  std::mutex mutex_;
 };
 
 struct JobWorld {
