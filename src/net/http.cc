@@ -270,7 +270,11 @@ bool CurlHttpClient::SetUp(CURL* handle, const HttpRequest& request,
     set(CURLOPT_CAINFO, options_.ca_file.c_str());
     set(CURLOPT_PROXY_CAINFO, options_.ca_file.c_str());
   }
-  if (options_.proxy) set(CURLOPT_PROXY, options_.proxy->c_str());
+  if (request.direct) {
+    set(CURLOPT_PROXY, "");
+  } else if (options_.proxy) {
+    set(CURLOPT_PROXY, options_.proxy->c_str());
+  }
   return ok && SetMethod(handle, request);
 }
 

@@ -48,6 +48,8 @@ struct HttpRequest {
   // Sent twice it does no more harm than sent once, or the sender looks at HttpResponse::repeated:
   // it may go over a kept connection, as GET and HEAD do.
   bool may_repeat = false;
+  // Past any proxy: to the machine itself, of which a proxy has another.
+  bool direct = false;
   // The body of a 206 (part of what is stored) goes here instead of into the response; one that is
   // longer is too large. Alive until Send returns; undefined after an error.
   std::span<std::byte> into;

@@ -18,6 +18,16 @@ std::string Hmac(std::string_view key, std::string_view text) {
   return std::string(reinterpret_cast<const char*>(digest), length);
 }
 
+// nullopt: OpenSSL may not do that one (FIPS).
+std::optional<std::string> DigestOf(std::string_view bytes, const EVP_MD* kind) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int length = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest, &length, kind, nullptr) != 1) {
+    return std::nullopt;
+  }
+  return std::string(reinterpret_cast<const char*>(digest), length);
+}
+
 // A header's value as it is signed: runs of spaces are one.
 std::string Folded(std::string_view value) {
   std::string out;
@@ -61,13 +71,14 @@ std::string Sha256(std::string_view bytes) {
 
 std::string Sha256Hex(std::string_view bytes) { return Hex(Sha256(bytes)); }
 
+std::optional<std::string> Sha1Hex(std::string_view bytes) {
+  const auto digest = DigestOf(bytes, EVP_sha1());
+  return digest ? std::optional(Hex(*digest)) : std::nullopt;
+}
+
 std::optional<std::string> ContentMd5(std::string_view bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int length = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest, &length, EVP_md5(), nullptr) != 1) {
-    return std::nullopt;
-  }
-  return EncodeBase64(std::string_view(reinterpret_cast<const char*>(digest), length));
+  const auto digest = DigestOf(bytes, EVP_md5());
+  return digest ? std::optional(EncodeBase64(*digest)) : std::nullopt;
 }
 
 std::string QueryString(std::vector<std::pair<std::string, std::string>> query) {

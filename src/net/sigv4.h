@@ -58,6 +58,8 @@ std::string Sha256(std::string_view bytes);
 // Lower-case.
 std::string Hex(std::string_view bytes);
 std::string Sha256Hex(std::string_view bytes);
+// Not against forgery: for names of files. nullopt where OpenSSL may not do SHA-1.
+std::optional<std::string> Sha1Hex(std::string_view bytes);
 // The value of a Content-MD5 header; nullopt where OpenSSL may not do MD5 (FIPS).
 std::optional<std::string> ContentMd5(std::string_view bytes);
 

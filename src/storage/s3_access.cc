@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "base/text.h"
@@ -25,12 +24,17 @@ bool IsBucketName(std::string_view name) {
 }
 
 Result<std::string> ReadWholeFile(const std::string& path) {
+  constexpr int64_t kBytesMax = kMiB;
   std::ifstream in(path, std::ios::binary);
   if (!in) return Fail(Code::kNotFound, "the file cannot be opened", path);
-  std::ostringstream content;
-  content << in.rdbuf();
-  if (in.bad()) return Fail(Code::kInvalid, "the file cannot be read", path);
-  return std::move(content).str();
+  std::string content(static_cast<size_t>(kBytesMax) + 1, '\0');
+  in.read(content.data(), std::ssize(content));
+  if (in.bad() || (in.fail() && !in.eof())) {
+    return Fail(Code::kInvalid, "the file cannot be read", path);
+  }
+  if (in.gcount() > kBytesMax) return Fail(Code::kLimit, "the file is larger than 1 MiB", path);
+  content.resize(static_cast<size_t>(in.gcount()));
+  return content;
 }
 
 // The first variable that is set to something.
@@ -43,16 +47,16 @@ std::string FirstOf(const S3Access::Environment& environment,
 }
 
 // What is not set comes from the environment, and then from the profile.
-Result<S3Settings> Completed(S3Settings settings, const S3Access::Environment& environment) {
-  LITHIFY_TRY_ASSIGN(auto profile, ReadS3Profile(environment, ReadWholeFile));
+Result<S3Settings> Completed(S3Settings settings, const S3Surroundings& around) {
+  LITHIFY_TRY_ASSIGN(const S3Profiles profiles, S3Profiles::Read(around));
   const auto complete = [&](std::string& value, std::initializer_list<const char*> variables,
                             const char* key) {
-    if (value.empty()) value = FirstOf(environment, variables);
-    if (value.empty()) value = profile[key];
+    if (value.empty()) value = FirstOf(around.environment, variables);
+    if (value.empty()) value = profiles.Value(key);
   };
   complete(settings.region, {"AWS_REGION", "AWS_DEFAULT_REGION"}, "region");
   if (settings.region.empty()) settings.region = kAnyRegion;
-  complete(settings.endpoint, {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"}, "endpoint_url");
+  if (settings.endpoint.empty()) settings.endpoint = profiles.Endpoint(around, "s3");
   complete(settings.ca_file, {"AWS_CA_BUNDLE"}, "ca_bundle");
   return settings;
 }
@@ -104,7 +108,8 @@ Result<std::unique_ptr<S3Access>> S3Access::Open(S3Settings settings,
                                                  const Environment& environment, Clock& clock,
                                                  Random& random,
                                                  std::unique_ptr<S3Credentials> lent) {
-  LITHIFY_TRY_ASSIGN(settings, Completed(std::move(settings), environment));
+  const S3Surroundings around{environment, ReadWholeFile};
+  LITHIFY_TRY_ASSIGN(settings, Completed(std::move(settings), around));
   if (!settings.endpoint.empty()) {
     LITHIFY_TRY_ASSIGN(settings.endpoint, EndpointOf(settings.endpoint));
   }
@@ -125,8 +130,8 @@ Result<std::unique_ptr<S3Access>> S3Access::Open(S3Settings settings,
   credentials.secret_access_key = known.secret_access_key;
   credentials.session_token = known.session_token;
   credentials.region = known.region;
-  credentials.environment = environment;
-  credentials.read_file = ReadWholeFile;
+  credentials.around = around;
+  credentials.stop = [raw = access.get()] { return raw->stop_ && raw->stop_(); };
   LITHIFY_TRY_ASSIGN(access->credentials_,
                      MakeS3Credentials(std::move(credentials), *access->http_, clock));
   return access;

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <map>
 
+#include "net/scripted_server.h"
+
 namespace lithify::storage {
 namespace {
 
@@ -131,6 +133,60 @@ TEST_F(S3AccessTest, WhoIsToEndDoesNotPause) {
   stop = true;
   EXPECT_EQ(store->Stat("x").error().code, Code::kTransient);
   EXPECT_EQ(clock.slept, Duration::zero());
+}
+
+// Over real connections: sign-on, two roles, a store, each with what the one before gave.
+TEST_F(S3AccessTest, CredentialsOfAProfileReachTheStore) {
+  const std::string directory = testing::TempDir() + "/s3_access_chain_" + std::to_string(getpid());
+  std::filesystem::create_directories(directory + "/.aws/sso/cache");
+  std::ofstream(directory + "/.aws/config")
+      << "[profile job]\nrole_arn = arn:role/job\nsource_profile = person\n"
+         "[profile person]\nsso_session = corp\nsso_account_id = 1\nsso_role_name = r\n"
+         "[sso-session corp]\nsso_region = us-east-1\nsso_start_url = https://x\n";
+  // SHA-1 of "corp".
+  std::ofstream(directory + "/.aws/sso/cache/ee0bfd2552fbd840c02cc48b6e823320543c450f.json")
+      << R"({"accessToken":"bearer","expiresAt":"2099-01-01T00:00:00Z"})";
+  const auto signed_by = [](const net::ScriptedRequest& request, const std::string& id) {
+    const auto line = request.headers.find("authorization");
+    return line != request.headers.end() &&
+           line->second.starts_with("AWS4-HMAC-SHA256 Credential=" + id + "/");
+  };
+  net::ScriptedServer server([&](const net::ScriptedRequest& request) {
+    if (request.target == "/federation/credentials?account_id=1&role_name=r" &&
+        request.headers.at("x-amz-sso_bearer_token") == "bearer") {
+      return net::Answer(200, R"({"roleCredentials":{"accessKeyId":"person","secretAccessKey":"s",)"
+                              R"("sessionToken":"t","expiration":4070908800000}})");
+    }
+    if (request.method == "POST" && request.target == "/" && signed_by(request, "person") &&
+        request.body.starts_with("Action=AssumeRole&")) {
+      return net::Answer(200,
+                         "<AssumeRoleResponse><AssumeRoleResult><Credentials><AccessKeyId>job"
+                         "</AccessKeyId><SecretAccessKey>u</SecretAccessKey><SessionToken>v"
+                         "</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration>"
+                         "</Credentials></AssumeRoleResult></AssumeRoleResponse>");
+    }
+    if (request.target == "/lake/x" && signed_by(request, "job") &&
+        request.headers.at("x-amz-security-token") == "v") {
+      return net::ScriptedAnswer{"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"};
+    }
+    return net::Answer(403, "");
+  });
+  environment_ = {{"HOME", directory},
+                  {"AWS_PROFILE", "job"},
+                  {"AWS_ENDPOINT_URL_S3", server.Url("")},
+                  {"AWS_ENDPOINT_URL_STS", server.Url("/")},
+                  {"AWS_ENDPOINT_URL_SSO", server.Url("/")}};
+  S3Settings settings;
+  settings.proxy = Secret("none");
+  const auto access = Open(settings);
+  ASSERT_TRUE(access) << access.error().ToString();
+  for (int i = 0; i < 2; ++i) {
+    const auto info = (*access)->Store("lake", "")->Stat("x");
+    ASSERT_TRUE(info) << info.error().ToString();
+    EXPECT_EQ(info->size, 7);
+  }
+  EXPECT_EQ(server.Requests().size(), 4u);  // Credentials are asked for once.
+  std::filesystem::remove_all(directory);
 }
 
 TEST_F(S3AccessTest, WhatIsLeftComesFromTheProfile) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "storage/amazon_endpoint.h"
 #include "storage/s3_call.h"
 #include "storage/xml.h"
 
@@ -41,6 +42,21 @@ bool IsWorthATry(int status) {
   return std::ranges::find(kPassing, status) != kPassing.end();
 }
 
+// Nothing was asked of the store: no code may say anything of an object, or of what became of a
+// write. A file of a token that is not there is no object that is not there.
+Error OfCredentials(Error error) {
+  switch (error.code) {
+    case Code::kUnknownOutcome: error.code = Code::kTransient; break;
+    case Code::kNotFound:
+    case Code::kConflict:
+    case Code::kCorrupt:
+    case Code::kLimit:
+    case Code::kUnsupported: error.code = Code::kDenied; break;
+    default: break;
+  }
+  return error;
+}
+
 // What came is not what was sent.
 bool IsOfDamage(std::string_view code) {
   return code == "BadDigest" || code == "XAmzContentSHA256Mismatch";
@@ -56,9 +72,8 @@ S3Client::S3Client(S3Options options, net::HttpClient& http, S3Credentials& cred
       clock_(clock),
       sleep_(std::move(sleep)),
       random_(random) {
-  const std::string endpoint = options_.endpoint.empty()
-                                   ? "https://s3." + options_.region + ".amazonaws.com"
-                                   : options_.endpoint;
+  const std::string endpoint =
+      options_.endpoint.empty() ? AmazonEndpoint("s3", options_.region) : options_.endpoint;
   const size_t host = endpoint.find("://") + 3;
   scheme_ = endpoint.substr(0, host);
   host_ = endpoint.substr(host, endpoint.find('/', host) - host);
@@ -102,7 +117,9 @@ Error S3Client::ErrorOf(const HttpResponse& response, const std::string& where) 
 
 Result<HttpResponse> S3Client::SendOnce(HttpRequest& request, const net::SigV4Request& to_sign,
                                         const net::HttpLimits& limits, Refusal& refusal) {
-  LITHIFY_TRY_ASSIGN(const net::AwsCredentials credentials, credentials_.Get());
+  auto got = credentials_.Get();
+  if (!got) return Fail(OfCredentials(std::move(got.error())));
+  const net::AwsCredentials& credentials = *got;
   const Time signed_at = Now();
   net::SigV4Signed made = net::SignV4(to_sign, credentials, {options_.region}, signed_at);
   request.headers = std::move(made.headers);

@@ -228,6 +228,22 @@ TEST_F(S3ClientTest, I34_CredentialsThatRanOutAreRenewedOnce) {
 }
 
 // The answer to a HEAD does not say why.
+// A token's file that is not there must not pass for an object that is not there.
+TEST_F(S3ClientTest, WhyThereAreNoCredentialsSaysNothingOfTheObject) {
+  const std::vector<std::pair<Code, Code>> kCodes = {
+      {Code::kNotFound, Code::kDenied},          {Code::kConflict, Code::kDenied},
+      {Code::kCorrupt, Code::kDenied},           {Code::kLimit, Code::kDenied},
+      {Code::kUnsupported, Code::kDenied},       {Code::kInvalid, Code::kInvalid},
+      {Code::kUnknownOutcome, Code::kTransient}, {Code::kCancelled, Code::kCancelled}};
+  for (const auto& [code, told] : kCodes) {
+    Expect({});
+    credentials_.error = Error{code, "no keys", "~/.aws", ""};
+    EXPECT_EQ(client_.Head("k").error().code, told) << CodeName(code);
+    EXPECT_EQ(PutNew().error().code, told) << CodeName(code);
+    EXPECT_TRUE(http_.requests.empty());
+  }
+}
+
 TEST_F(S3ClientTest, I34_AHeadThatIsRefusedAsksWhy) {
   const auto found = Plain(200, "", {{"content-length", "5"}});
   Expect({Plain(400), ErrorAnswer(400, "ExpiredToken"),

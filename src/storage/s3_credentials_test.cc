@@ -3,73 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <atomic>
+#include <condition_variable>
 #include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "storage/s3_credentials_scripted.h"
 
 namespace lithify::storage {
 namespace {
 
-using net::HttpMethod;
-using net::HttpRequest;
-using net::HttpResponse;
 using testing::HasSubstr;
 using testing::Not;
-
-class TestClock final : public Clock {
- public:
-  Time Now() const override { return now; }
-  Duration Monotonic() const override { return {}; }
-  void Sleep(Duration) override {}
-  Time now = ParseTimeOrDie();
-
- private:
-  static Time ParseTimeOrDie() {
-    return Time(std::chrono::sys_days(std::chrono::year(2026) / 11 / 30));
-  }
-};
-
-class Answers final : public net::HttpClient {
- public:
-  Result<HttpResponse> Send(const HttpRequest& request, const net::HttpLimits&) override {
-    requests.push_back(request);
-    return answer(request);
-  }
-  std::vector<HttpRequest> requests;
-  std::function<Result<HttpResponse>(const HttpRequest&)> answer =
-      [](const HttpRequest&) -> Result<HttpResponse> {
-    return Fail(Code::kTransient, "nobody is there");
-  };
-};
-
-class S3CredentialsTest : public testing::Test {
- protected:
-  Result<net::AwsCredentials> Get() {
-    auto made = Make();
-    if (!made) return Fail(std::move(made.error()));
-    return (*made)->Get();
-  }
-  Result<std::unique_ptr<S3Credentials>> Make() {
-    options_.environment = [this](const std::string& name) -> std::optional<std::string> {
-      const auto found = environment_.find(name);
-      return found == environment_.end() ? std::nullopt : std::optional(found->second);
-    };
-    options_.read_file = [this](const std::string& path) -> Result<std::string> {
-      const auto found = files_.find(path);
-      if (found == files_.end()) return Fail(Code::kNotFound, "no such file", path);
-      return found->second;
-    };
-    return MakeS3Credentials(options_, http_, clock_);
-  }
-  static Result<HttpResponse> Ok(std::string body) {
-    return HttpResponse{200, {}, std::move(body)};
-  }
-
-  std::map<std::string, std::string> environment_;
-  std::map<std::string, std::string> files_;
-  S3CredentialOptions options_;
-  TestClock clock_;
-  Answers http_;
-};
 
 TEST_F(S3CredentialsTest, GivenOnesGoBeforeAllOthers) {
   environment_ = {{"AWS_ACCESS_KEY_ID", "env"}, {"AWS_SECRET_ACCESS_KEY", "env secret"}};
@@ -119,7 +66,7 @@ TEST_F(S3CredentialsTest, Profiles) {
   environment_["AWS_PROFILE"] = "third";
   EXPECT_EQ(Get().value(), (net::AwsCredentials{"c", Secret("u"), Secret("v")}));
   environment_["AWS_PROFILE"] = "absent";
-  EXPECT_THAT(Get().error().ToString(), HasSubstr("AWS_PROFILE absent: the profile has no keys"));
+  EXPECT_THAT(Get().error().ToString(), HasSubstr("AWS_PROFILE absent: there is no such profile"));
   environment_ = {{"AWS_SHARED_CREDENTIALS_FILE", "/elsewhere"}};
   EXPECT_THAT(Get().error().ToString(), HasSubstr("AWS_SHARED_CREDENTIALS_FILE"));
 }
@@ -129,14 +76,9 @@ TEST_F(S3CredentialsTest, AWebIdentityIsExchangedAtTheRegionsSts) {
   files_ = {{"/token", "the token\n"}};
   options_.region = "eu-west-1";
   http_.answer = [](const HttpRequest&) {
-    return Ok(
-        "<AssumeRoleWithWebIdentityResponse xmlns=\"https://sts.amazonaws.com/\">"
-        "<AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>id</AccessKeyId>"
-        "<SecretAccessKey>secret</SecretAccessKey><SessionToken>session</SessionToken>"
-        "<Expiration>2026-11-30T01:00:00Z</Expiration></Credentials>"
-        "</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>");
+    return Ok(StsAnswer("AssumeRoleWithWebIdentity", "id"));
   };
-  EXPECT_EQ(Get().value(), (net::AwsCredentials{"id", Secret("secret"), Secret("session")}));
+  EXPECT_EQ(Get().value(), Made("id"));
   ASSERT_EQ(http_.requests.size(), 1u);
   EXPECT_EQ(http_.requests[0].url, "https://sts.eu-west-1.amazonaws.com/");
   EXPECT_EQ(http_.requests[0].body,
@@ -157,10 +99,43 @@ TEST_F(S3CredentialsTest, AContainers) {
   };
   EXPECT_EQ(Get().value(), (net::AwsCredentials{"id", Secret("secret"), Secret("token")}));
   EXPECT_EQ(http_.requests[0].authorization.Reveal(), "bearer");
-  for (const char* bad : {"", "[]", "{}", R"({"AccessKeyId":"id"})"}) {
+  EXPECT_TRUE(http_.requests[0].direct);
+  for (const char* bad :
+       {"", "[]", "{}", R"({"AccessKeyId":"id"})", R"({"SecretAccessKey":"hush hush"})",
+        R"({"AccessKeyId":"id","SecretAccessKey":"hush\r\nhush"})",
+        R"({"AccessKeyId":"id","SecretAccessKey":"hush","Expiration":"hush hush"})",
+        R"({"AccessKeyId":"id","SecretAccessKey":["hush"]})"}) {
     http_.answer = [bad](const HttpRequest&) { return Ok(bad); };
     EXPECT_EQ(Get().error().code, Code::kCorrupt) << bad;
+    EXPECT_THAT(Get().error().ToString(), Not(HasSubstr("hush"))) << bad;
   }
+}
+
+TEST_F(S3CredentialsTest, AContainersTokenLeavesTheMachineOnlyEncrypted) {
+  http_.answer = [](const HttpRequest&) {
+    return Ok(R"({"AccessKeyId":"id","SecretAccessKey":"secret","Token":"token"})");
+  };
+  environment_ = {{"AWS_CONTAINER_AUTHORIZATION_TOKEN", "bearer"}};
+  for (const char* url : {"http://example.com/creds", "http://10.0.0.1/", "http://127.0.0.1.evil/",
+                          "http://[fd00::1]/x", "http://169.254.170.99/", "ftp://x", "x"}) {
+    environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = url;
+    EXPECT_EQ(Get().error().code, Code::kInvalid) << url;
+    EXPECT_TRUE(http_.requests.empty()) << url;
+  }
+  for (const char* url :
+       {"https://example.com/creds", "http://127.0.0.1:8080/creds", "http://localhost/x",
+        "http://[::1]:99/x", "http://169.254.170.23/v1/credentials", "http://[fd00:ec2::23]/v1"}) {
+    environment_["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = url;
+    EXPECT_TRUE(Get()) << url;
+    EXPECT_EQ(http_.requests.back().url, url);
+    EXPECT_EQ(http_.requests.back().authorization.Reveal(), "bearer");
+  }
+  // The path goes before the URL.
+  environment_["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/v2/x";
+  EXPECT_TRUE(Get());
+  EXPECT_EQ(http_.requests.back().url, "http://169.254.170.2/v2/x");
+  environment_["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = ".evil/";
+  EXPECT_EQ(Get().error().code, Code::kInvalid);
 }
 
 TEST_F(S3CredentialsTest, AnInstances) {
@@ -172,9 +147,51 @@ TEST_F(S3CredentialsTest, AnInstances) {
     return Ok(R"({"AccessKeyId":"id","SecretAccessKey":"secret","Token":"token"})");
   };
   EXPECT_EQ(Get().value(), (net::AwsCredentials{"id", Secret("secret"), Secret("token")}));
-  environment_ = {{"AWS_EC2_METADATA_DISABLED", "true"}};
+  EXPECT_EQ(http_.requests[0].url, "http://169.254.169.254/latest/api/token");
+  EXPECT_EQ(http_.requests[0].headers[0].second, "21600");
+  for (const HttpRequest& request : http_.requests) EXPECT_TRUE(request.direct);
+  environment_ = {{"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "IPv6"}};
+  EXPECT_TRUE(Get());
+  EXPECT_EQ(http_.requests.back().url.substr(0, 22), "http://[fd00:ec2::254]");
+  environment_ = {{"AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:1/"}};
+  EXPECT_TRUE(Get());
+  EXPECT_EQ(http_.requests.back().url.substr(0, 26), "http://127.0.0.1:1/latest/");
+  http_.requests.clear();
+  for (const char* value : {"true", "TRUE"}) {
+    environment_ = {{"AWS_EC2_METADATA_DISABLED", value}};
+    EXPECT_EQ(Get().error().code, Code::kDenied);
+    EXPECT_THAT(Get().error().ToString(), HasSubstr("no credentials for S3 were found"));
+  }
+  EXPECT_TRUE(http_.requests.empty());
+}
+
+TEST_F(S3CredentialsTest, AnInstanceThatHasNoneOrAnswersWithAnError) {
+  std::string body = R"({"Code":"AssumeRoleUnauthorizedAccess","Message":"hush"})";
+  int status = 200;
+  http_.answer = [&](const HttpRequest& request) -> Result<HttpResponse> {
+    if (request.method == HttpMethod::kPut) return Ok("metadata token");
+    if (request.url.ends_with("/security-credentials/")) return HttpResponse{status, {}, "role"};
+    return Ok(body);
+  };
   EXPECT_EQ(Get().error().code, Code::kDenied);
+  EXPECT_THAT(Get().error().ToString(), HasSubstr("AssumeRoleUnauthorizedAccess"));
+  EXPECT_THAT(Get().error().ToString(), Not(HasSubstr("hush")));
+  status = 404;
   EXPECT_THAT(Get().error().ToString(), HasSubstr("no credentials for S3 were found"));
+  status = 500;
+  EXPECT_EQ(Get().error().code, Code::kTransient);
+}
+
+// A profile that has no credentials of its own leaves the choice to what comes after it.
+TEST_F(S3CredentialsTest, AProfileWithoutCredentialsIsPassedOver) {
+  environment_ = {{"HOME", "/h"},
+                  {"AWS_PROFILE", "west"},
+                  {"AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1/creds"}};
+  files_ = {{"/h/.aws/config", "[profile west]\nregion = us-west-2\n"}};
+  http_.answer = [](const HttpRequest&) {
+    return Ok(R"({"AccessKeyId":"id","SecretAccessKey":"secret"})");
+  };
+  EXPECT_EQ(Get().value(), (net::AwsCredentials{"id", Secret("secret"), Secret()}));
 }
 
 TEST_F(S3CredentialsTest, I34_TheyAreRenewedBeforeTheyRunOut) {
@@ -222,6 +239,98 @@ TEST_F(S3CredentialsTest, I34_OnesThatAreRefusedAreFetchedAnew) {
   EXPECT_TRUE(source->Invalidate(first));
   EXPECT_EQ(source->Get().value().access_key_id, "id2");
   EXPECT_EQ(fetched, 2);
+}
+
+// While one thread asks for new ones, the others go on with those that are still valid, and all
+// that have none wait for the one answer, or the one failure.
+TEST_F(S3CredentialsTest, I34_OneThreadRenewsAndTheOthersGoOn) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool asked = false;
+  bool may_answer = true;
+  int fetched = 0;
+  const auto source = MakeRenewedCredentials(
+      [&]() -> Result<LeasedCredentials> {
+        std::unique_lock lock(mutex);
+        asked = true;
+        changed.notify_all();
+        changed.wait(lock, [&] { return may_answer; });
+        ++fetched;
+        if (fetched == 3) return Fail(Code::kDenied, "no more");
+        return LeasedCredentials{{"id" + std::to_string(fetched), Secret("s"), Secret()},
+                                 clock_.now + std::chrono::hours(1)};
+      },
+      clock_);
+  ASSERT_EQ(source->Get().value().access_key_id, "id1");
+  clock_.now += std::chrono::minutes(56);
+  may_answer = asked = false;
+  std::jthread renewing([&] { EXPECT_EQ(source->Get().value().access_key_id, "id2"); });
+  const auto wait_until_asked = [&] {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return asked; });
+  };
+  const auto let_answer = [&] {
+    const std::lock_guard lock(mutex);
+    may_answer = true;
+    changed.notify_all();
+  };
+  wait_until_asked();
+  EXPECT_EQ(source->Get().value().access_key_id, "id1");
+  let_answer();
+  renewing.join();
+  EXPECT_EQ(source->Get().value().access_key_id, "id2");
+  EXPECT_EQ(fetched, 2);
+
+  ASSERT_TRUE(source->Invalidate(source->Get().value()));
+  may_answer = asked = false;
+  std::vector<std::jthread> waiting;
+  waiting.emplace_back([&] { EXPECT_EQ(source->Get().error().message, "no more"); });
+  wait_until_asked();
+  std::atomic<int> others = 0;
+  for (int i = 0; i < 4; ++i) {
+    waiting.emplace_back([&] {
+      ++others;
+      const auto got = source->Get();
+      // Whoever comes after the failure asks anew.
+      EXPECT_TRUE(got ? got->access_key_id == "id4" : got.error().message == "no more");
+    });
+  }
+  while (others < 4) std::this_thread::yield();
+  let_answer();
+  waiting.clear();
+  EXPECT_LE(fetched, 4);
+}
+
+// With a clock that is wrong all of them look as if they had run out: that is for the store to say.
+TEST_F(S3CredentialsTest, OnesThatCameAsRunOutAreNotAskedForEachTime) {
+  int fetched = 0;
+  const auto source = MakeRenewedCredentials(
+      [&]() -> Result<LeasedCredentials> {
+        ++fetched;
+        return LeasedCredentials{{"id" + std::to_string(fetched), Secret("s"), Secret()},
+                                 clock_.now - std::chrono::hours(1)};
+      },
+      clock_);
+  const auto first = source->Get().value();
+  EXPECT_EQ(source->Get().value(), first);
+  clock_.now += std::chrono::seconds(31);
+  EXPECT_EQ(source->Get().value().access_key_id, "id2");
+  ASSERT_TRUE(source->Invalidate(source->Get().value()));
+  EXPECT_EQ(source->Get().value().access_key_id, "id3");
+}
+
+TEST(ParseExpiration, AsAllOfThemWriteIt) {
+  const Time noon =
+      Time(std::chrono::sys_days(std::chrono::year(2026) / 11 / 30)) + std::chrono::hours(12);
+  for (const char* text :
+       {"2026-11-30T12:00:00Z", "2026-11-30T12:00:00UTC", "2026-11-30T12:00:00+00:00",
+        "2026-11-30T13:30:00+01:30", "2026-11-30T07:00:00-0500", "2026-11-30T12:00:00.000000Z"}) {
+    EXPECT_EQ(ParseExpiration(text).value(), noon) << text;
+  }
+  for (const char* text :
+       {"", "noon", "2026-11-30T12:00:00+1", "2026-11-30T12:00:00+aa:bb", "2026-13-30T12:00:00Z"}) {
+    EXPECT_EQ(ParseExpiration(text).error().code, Code::kCorrupt) << text;
+  }
 }
 
 }  // namespace

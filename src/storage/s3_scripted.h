@@ -57,6 +57,7 @@ class Script final : public net::HttpClient {
 class Credentials final : public S3Credentials {
  public:
   Result<net::AwsCredentials> Get() override {
+    if (error) return Fail(*error);
     return net::AwsCredentials{"key" + std::to_string(renewed), Secret("the-secret-itself"),
                                Secret()};
   }
@@ -65,6 +66,7 @@ class Credentials final : public S3Credentials {
     return {};
   }
   int renewed = 0;
+  std::optional<Error> error;
 };
 
 inline std::optional<std::string> HeaderOf(const HttpRequest& request, std::string_view name) {
