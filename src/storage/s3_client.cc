@@ -57,6 +57,11 @@ Error OfCredentials(Error error) {
   return error;
 }
 
+// The loser of conditional writes at once is not told what the object is by then, but to try again.
+bool IsOfARace(const HttpResponse& response) {
+  return response.status == 409 && CodeIn(response) == "ConditionalRequestConflict";
+}
+
 // What came is not what was sent.
 bool IsOfDamage(std::string_view code) {
   return code == "BadDigest" || code == "XAmzContentSHA256Mismatch";
@@ -199,11 +204,14 @@ Result<S3Client::Answer> S3Client::Send(Call call) {
         continue;
       }
       const bool damaged = answer->status == 400 && IsOfDamage(CodeIn(*answer));
-      if (!damaged && !IsWorthATry(answer->status)) {
+      // Not of a whole upload, which such an answer may have ended.
+      const bool raced =
+          call.method == HttpMethod::kPut && attempt < options_.attempts && IsOfARace(*answer);
+      if (!damaged && !raced && !IsWorthATry(answer->status)) {
         return Answer{std::move(*answer), in_doubt, std::move(checksum)};
       }
       error = ErrorOf(*answer, where);
-      in_doubt = in_doubt || (!damaged && answer->status != 429);
+      in_doubt = in_doubt || (!damaged && !raced && answer->status != 429);
       if (const auto after = answer->Header("retry-after")) {
         at_least = net::ParseRetryAfter(*after, Now()).value_or(Duration::zero());
       }

@@ -126,6 +126,26 @@ TEST_F(S3ClientTest, H5_AWriteThatWasRepeatedOnTheWayHasSucceeded) {
   }
 }
 
+// H5: a 409 says that others write at this moment, and nothing of how that ends.
+TEST_F(S3ClientTest, H5_TheLoserOfARaceTriesAgain) {
+  const auto raced = ErrorAnswer(409, "ConditionalRequestConflict");
+  Expect({raced, raced, Plain(200, "", {{"etag", "\"mine\""}})});
+  EXPECT_EQ(PutNew().value(), "\"mine\"");
+  // It was not carried out: what comes then is a conflict, and not in doubt.
+  const auto anothers =
+      Plain(200, "", {{"content-length", "5"}, {"x-amz-meta-lithify-write", "another"}});
+  Expect({raced, Plain(412), anothers});
+  EXPECT_EQ(PutNew().error().code, Code::kConflict);
+  Expect({raced, raced, raced, raced, Plain(404)});
+  EXPECT_EQ(PutNew().error().code, Code::kConflict);
+  EXPECT_EQ(http_.requests.size(), 5u);
+  // An upload is completed once.
+  Expect({raced, Plain(404)});
+  EXPECT_EQ(client_.CompleteUpload("x", "u", {}, "id", {.absent = true, .etag = {}}).error().code,
+            Code::kConflict);
+  EXPECT_EQ(http_.requests.size(), 2u);
+}
+
 TEST_F(S3ClientTest, ReadsAreTriedAgainAndNeverInDoubt) {
   Expect({Lost(), Plain(500), Plain(206, "abc", {{"content-range", "bytes 4-6/100"}})});
   const auto body = client_.Get("x", 4, 3, "\"e\"");
@@ -401,6 +421,45 @@ TEST_F(S3ClientTest, Q2_AStoreThatIgnoresConditionsIsRefused) {
   EXPECT_EQ(probed.error().code, Code::kUnsupported);
   EXPECT_THAT(probed.error().ToString(), HasSubstr("If-None-Match: * replaced an object"));
   EXPECT_FALSE(there);
+}
+
+// What is refused is in doubt where an answer was lost before: that says nothing of the store.
+TEST_F(S3ClientTest, Q2_AStoreIsNotRefusedForALostAnswer) {
+  std::string etag;  // Of the object; empty: there is none.
+  int made = 0;
+  int until_lost = 0;
+  const auto heedful = [&](const HttpRequest& request) -> Result<HttpResponse> {
+    if (until_lost-- == 0) return Fail(Code::kUnknownOutcome, "sent, but no whole answer came");
+    if (request.url.find("uploads=") != std::string::npos) {
+      return HttpResponse{200, {}, "<R><UploadId>u</UploadId></R>"};
+    }
+    const bool of_upload = request.url.find("uploadId=") != std::string::npos;
+    const auto match = HeaderOf(request, "if-match");
+    if ((HeaderOf(request, "if-none-match") && !etag.empty()) || (match && *match != etag)) {
+      return HttpResponse{412, {}, ""};
+    }
+    if (request.method == HttpMethod::kDelete) {
+      if (!of_upload) etag.clear();
+      return HttpResponse{204, {}, ""};
+    }
+    if (request.method == HttpMethod::kPut && !of_upload) etag = std::to_string(++made);
+    if (etag.empty()) return HttpResponse{404, {}, ""};
+    const std::string body = request.method == HttpMethod::kHead ? ""
+                             : made == 1                         ? "first"
+                                                                 : "fourth";
+    return HttpResponse{
+        200, {{"etag", etag}, {"content-length", std::to_string(body.size())}}, body};
+  };
+  S3Store store(client_, "p/");
+  for (int lost = 0; lost < 18; ++lost) {
+    until_lost = lost;
+    made = 0;
+    Expect(std::vector<Script::Answer>(60, heedful));
+    const Status probed = store.Probe("probe");
+    EXPECT_TRUE(probed) << lost << ": " << probed.error().ToString();
+    EXPECT_EQ(made, 2);
+    EXPECT_LT(until_lost, 0);
+  }
 }
 
 }  // namespace

@@ -228,6 +228,22 @@ std::string S3Store::Describe() const {
   return name;
 }
 
+namespace {
+
+// What `write` comes to: it is one that must be refused, and may be made any number of times.
+template <typename Write>
+auto Known(Write write) {
+  constexpr int kTries = 5;
+  auto outcome = write();
+  for (int tries = 1; tries < kTries; ++tries) {
+    if (outcome || outcome.error().code != Code::kUnknownOutcome) break;
+    outcome = write();
+  }
+  return outcome;
+}
+
+}  // namespace
+
 // Whether an upload is completed over the object under `key`, with a condition that forbids it.
 Result<bool> S3Store::CompletesOver(const std::string& key) {
   const std::string write_id = client_.NewWriteId();
@@ -254,18 +270,19 @@ Status S3Store::Probe(const std::string& key) {
   };
   (void)client_.Delete(prefix_ + key);
   LITHIFY_TRY(PutNew(key, "first"));
-  Status again = PutNew(key, "second");
+  Status again = Known([&] { return PutNew(key, "second"); });
   const auto blob = Get(key, kKiB);
   Status stale;
   Status fresh;
   if (blob) {
-    stale = PutIf(key, "third", "\"00000000000000000000000000000000\"");
+    constexpr const char* kOther = "\"00000000000000000000000000000000\"";
+    stale = Known([&] { return PutIf(key, "third", kOther); });
     fresh = PutIf(key, "fourth", blob->version);
   }
   const auto last = Get(key, kKiB);
-  const auto completes = CompletesOver(key);
+  const auto completes = Known([&] { return CompletesOver(key); });
   LITHIFY_TRY(client_.Delete(prefix_ + key));
-  Status absent = PutIf(key, "fifth", blob ? blob->version : "x");
+  Status absent = Known([&] { return PutIf(key, "fifth", blob ? blob->version : "x"); });
   (void)client_.Delete(prefix_ + key);
   if (!blob) return Fail(blob.error());
   if (!last) return Fail(last.error());
@@ -273,6 +290,7 @@ Status S3Store::Probe(const std::string& key) {
   if (again.error().code != Code::kConflict) return again;
   if (stale) return wrong("If-Match of another version replaced an object");
   if (stale.error().code != Code::kConflict) return stale;
+  if (!fresh && fresh.error().code != Code::kConflict) return fresh;
   if (!fresh) return wrong("If-Match of the current version was refused");
   if (last->bytes != "fourth") return wrong("a replaced object reads as it was before");
   if (absent) return wrong("If-Match made an object where none was");

@@ -47,7 +47,8 @@ class S3Store final : public Store {
   std::string Describe() const override;
 
   // Whether the store keeps its word on conditions: tried out with an object under `key`, which is
-  // removed again. kUnsupported, with what it got wrong, if it does not (Q2).
+  // removed again. kUnsupported, with what it got wrong, if it does not (Q2). Nobody else may write
+  // there: what becomes unknown on the way is tried again.
   Status Probe(const std::string& key);
 
  private:
