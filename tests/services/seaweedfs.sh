@@ -32,6 +32,15 @@ fetch() {
   exec 9>&-
 }
 
+# It makes a socket in /tmp for each of its ports, whatever it is told, and leaves most of them.
+remove_sockets() {
+  local port=$1 service
+  for service in master volume filer s3; do
+    rm -f "/tmp/seaweedfs-$service-$port.sock" "/tmp/seaweedfs-$service-grpc-$((port + 10000)).sock"
+    port=$((port + 1))
+  done
+}
+
 # Tries five ports from the given one on; fails if the server ends, as it does when one is taken.
 try() {
   local dir=$1 port=$2 pid
@@ -60,10 +69,12 @@ try() {
       --aws-sigv4 aws:amz:us-east-1:s3 --user 'lithify:not a secret' \
       "http://127.0.0.1:$((port + 3))/lake"; then
       echo "$pid" >"$dir/pid"
+      echo "$port" >"$dir/first-port"
       return
     fi
   done
   kill "$pid"
+  remove_sockets "$port"
   die "the server was not ready within a minute: $(tail -5 "$dir/server.log")"
 }
 
@@ -112,7 +123,10 @@ JSON
 
 case ${1:-} in
   start) start "${2:?directory}" "${3:-}" ;;
-  stop) stop "${2:?directory}" ;;
+  stop)
+    stop "${2:?directory}"
+    remove_sockets "$(<"$2/first-port")"
+    ;;
   fetch) fetch ;;
   *) die "usage: seaweedfs.sh start DIR [catalog] | stop DIR | fetch" ;;
 esac
