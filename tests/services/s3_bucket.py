@@ -2,7 +2,10 @@
 with lithify's."""
 
 import collections
+import hashlib
 import json
+import os
+import pathlib
 import subprocess
 import urllib.parse
 from xml.etree import ElementTree
@@ -15,14 +18,34 @@ import cli
 from service_script import run_script
 
 KEY, SECRET, BUCKET = "lithify", "not a secret", "lake"
+ETAG = "user.etag"  # Where versitygw keeps it, beside the file.
+
+
+def give_etags(directory):
+    """To files that were written or changed below a directory that versitygw serves, and not by way
+    of it: it tells versions by them, and whether there is an object at all where it must not be."""
+    for path in pathlib.Path(directory).rglob("*"):
+        if not path.is_file() or path.is_symlink():
+            continue
+        with open(path, "rb") as file:
+            try:
+                known = os.getxattr(file.fileno(), ETAG).decode()
+            except OSError:
+                known = ""
+            # One with a dash is of an upload in parts.
+            if "-" not in known:
+                right = hashlib.md5(file.read()).hexdigest()
+                if known != right:
+                    os.setxattr(file.fileno(), ETAG, right.encode())
 
 
 class Faults:
-    """s3_faults.sh before an endpoint, while it lasts; `done`: what it did, afterwards."""
+    """s3_faults.sh before an endpoint, while it lasts; `done`: what it did, afterwards. `more`:
+    options of s3_fault_proxy.py."""
 
-    def __init__(self, directory, endpoint, seed, plan, *, skew=0, age=0):
+    def __init__(self, directory, endpoint, seed, plan, *more, skew=0, age=0):
         self.directory = directory
-        self.start = (directory, endpoint, seed, plan, "--skew", skew, "--age", age)
+        self.start = (directory, endpoint, seed, plan, "--skew", skew, "--age", age, *more)
         self.endpoint = None
         self.done = None
 
