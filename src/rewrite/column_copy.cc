@@ -1,6 +1,5 @@
 #include "rewrite/column_copy.h"
 
-#include <parquet/column_reader.h>
 #include <parquet/exception.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "rewrite/entry_reader.h"
 #include "rewrite/row_hash.h"
 #include "rewrite/row_mask.h"
 #include "rewrite/value_reader.h"
@@ -40,10 +40,9 @@ class TypedCopy final : public ColumnCopy {
     }
   }
 
-  Result<Digest128> Copy(int64_t rows, parquet::ColumnWriter* writer,
-                         RowGroupRows& shared) override {
+  Result<Digest128> Copy(int64_t rows, ColumnEncoder* encoder, RowGroupRows& shared) override {
     Borrow();
-    auto digest = CopyRows(rows, writer, shared);
+    auto digest = CopyRows(rows, encoder, shared);
     if (digest) {
       if (auto rested = Rest(); !rested) return Fail(std::move(rested.error()));
     }
@@ -123,8 +122,8 @@ class TypedCopy final : public ColumnCopy {
     return {};
   }
 
-  Result<Digest128> CopyRows(int64_t rows, parquet::ColumnWriter* writer, RowGroupRows& shared) {
-    auto* typed = static_cast<parquet::TypedColumnWriter<OutType>*>(writer);
+  Result<Digest128> CopyRows(int64_t rows, ColumnEncoder* encoder, RowGroupRows& shared) {
+    auto* typed = static_cast<TypedColumnEncoder<OutType>*>(encoder);
     digest_ = Digest128{};
     row_ = 0;
     row_open_ = false;
@@ -287,6 +286,8 @@ class TypedCopy final : public ColumnCopy {
     if (source().input_leaf < 0 || chunk_rows_ == 0) return Discard();
     chunk_levels_ = in.footer->Chunk(group_, source().input_leaf).num_values;
     column_ = OpenColumn(in, source().input_leaf);
+    dictionary_ = {};
+    unfolds_ = false;
     const std::vector<int16_t>& map = source().definition_map;
     definition_kept_ = true;
     for (size_t level = 0; level < map.size(); ++level) {
@@ -295,12 +296,12 @@ class TypedCopy final : public ColumnCopy {
     return Discard();
   }
 
-  std::shared_ptr<parquet::ColumnReader> OpenColumn(const InputSource& in, int leaf) {
-    const PagesFile pages = in.Pages();
-    if (options_.read_ahead == nullptr) return ReadColumn(pages, group_, leaf);
-    return parquet::ColumnReader::Make(
-        in.footer->schema().Column(leaf),
-        ReadAhead(ReadPages(pages, group_, leaf), *options_.read_ahead, in.pool), in.pool);
+  std::unique_ptr<EntryReader> OpenColumn(const InputSource& in, int leaf) {
+    auto pages = ReadPages(in.Pages(), group_, leaf);
+    if (options_.read_ahead != nullptr) {
+      pages = ReadAhead(std::move(pages), *options_.read_ahead, in.pool);
+    }
+    return MakeEntryReader(in.footer->schema().Column(leaf), std::move(pages), in.pool);
   }
 
   // Reads over the rows of a chunk that was released half-way.
@@ -329,6 +330,7 @@ class TypedCopy final : public ColumnCopy {
     const PositionSet* deleted = inputs_[input_]->deleted.get();
     int empty_pages = 0;
     batch_.levels = batch_.level_at = batch_.value_at = 0;
+    batch_.folded = false;
     while (batch_.levels == 0) {
       if (deleted != nullptr) SkipDeleted(*deleted);
       const int64_t first = closed_rows_ + chunk_rows_seen_;
@@ -371,7 +373,10 @@ class TypedCopy final : public ColumnCopy {
     ValueReader<OutType> reader(*column_, batch_, options_.output.type_length);
     int64_t values = 0;
     int64_t levels = 0;
-    if (src.levels_only) {
+    batch_.folded = StaysFolded(src, reader);
+    if (batch_.folded) {
+      levels = reader.ReadIndices(values);
+    } else if (src.levels_only) {
       levels = reader.ReadLevelsOnly(values);
     } else {
       LITHIFY_TRY_ASSIGN(levels, reader.Read(src, values));
@@ -395,6 +400,20 @@ class TypedCopy final : public ColumnCopy {
     }
     MapDefinition(src, levels, max > 0);
     return levels;
+  }
+
+  // Whether the values of the next entries are taken as indices into dictionary_.
+  bool StaysFolded(const LeafSource& src, ValueReader<OutType>& reader) {
+    // What is put in the place of nulls or values is in no dictionary.
+    if (unfolds_ || src.levels_only || src.inherited || src.fill || !column_->folded())
+      return false;
+    if (dictionary_.serial > 0) return true;
+    if (!reader.ReadDictionary(src, dictionary_)) {
+      unfolds_ = true;
+      return false;
+    }
+    dictionary_.serial = ++dictionaries_;
+    return true;
   }
 
   // Counts the rows that begin in what was decoded; returns how many of its entries stay.
@@ -440,9 +459,8 @@ class TypedCopy final : public ColumnCopy {
     if (column_ == nullptr || column_->descr()->max_repetition_level() > 0) return;
     const int64_t first = closed_rows_ + chunk_rows_seen_;
     int64_t gone = DeletedFrom(deleted, first, chunk_rows_ - chunk_rows_seen_, kBatchLevels);
-    ValueReader<OutType> reader(*column_, batch_, options_.output.type_length);
     while (gone > 0) {
-      const int64_t skipped = reader.Skip(gone);
+      const int64_t skipped = column_->Skip(gone);
       if (skipped == 0) return;  // The end, or an empty page: decoding tells.
       gone -= skipped;
       chunk_levels_seen_ += skipped;
@@ -458,15 +476,19 @@ class TypedCopy final : public ColumnCopy {
     const bool has_values = !src.levels_only || src.inherited;
     T* const values = has_values ? batch_.values.get() : nullptr;
     const int16_t max = options_.output.definition_max;
+    const auto keep = [&](std::span<const EntryRange> kept, int16_t* repetition) {
+      return batch_.folded ? KeepEntries(kept, max, def, repetition, batch_.indices.data())
+                           : KeepEntries(kept, max, def, repetition, values);
+    };
     if (options_.output.repetition_max == 0) {
       const auto kept = mask_.KeepFlat(deleted, first, levels);
       chunk_rows_dropped_ += mask_.dropped();
-      return mask_.dropped() == 0 ? levels : KeepEntries(kept, max, def, nullptr, values);
+      return mask_.dropped() == 0 ? levels : keep(kept, nullptr);
     }
     const auto kept =
         mask_.KeepRepeated(deleted, first, std::span(rep, static_cast<size_t>(levels)));
     chunk_rows_dropped_ += mask_.dropped();
-    return KeepEntries(kept, max, def, rep, values);
+    return keep(kept, rep);
   }
 
   // Puts the inherited value where the column has none.
@@ -512,18 +534,26 @@ class TypedCopy final : public ColumnCopy {
   }
 
   // Writes, checks and hashes the next `levels` entries of the batch.
-  Status Consume(int64_t levels, parquet::TypedColumnWriter<OutType>* writer,
-                 RowGroupRows& shared) {
+  Status Consume(int64_t levels, TypedColumnEncoder<OutType>* encoder, RowGroupRows& shared) {
     const int16_t* def = batch_.definition.data() + batch_.level_at;
     const int16_t* rep = batch_.repetition.data() + batch_.level_at;
     const T* values = batch_.values.get() + batch_.value_at;
     const int16_t max = options_.output.definition_max;
     const int64_t present = max == 0 ? levels : std::count(def, def + levels, max);
-    if (options_.rule != nullptr) LITHIFY_TRY(Check(def, levels, values, present, shared));
-    if (shared.hashed()) Hash(def, rep, levels, values, shared);
-    // Flat columns go without repetition levels: the writer has a faster way for those.
-    const bool flat = options_.output.repetition_max == 0;
-    if (writer != nullptr) Write(writer, def, flat ? nullptr : rep, levels, values);
+    if (options_.rule != nullptr) {
+      if (batch_.folded) Unfold(present);
+      LITHIFY_TRY(Check(def, levels, values, present, shared));
+    }
+    if (shared.hashed()) Hash(def, rep, levels, present, shared);
+    if (encoder != nullptr) {
+      const bool flat = options_.output.repetition_max == 0;
+      const EntrySpan entries{def, flat ? nullptr : rep, levels, present};
+      if (batch_.folded) {
+        encoder->AddFolded(entries, batch_.indices.data() + batch_.value_at, dictionary_);
+      } else {
+        encoder->Add(entries, values);
+      }
+    }
     if (options_.output.repetition_max == 0) {
       row_ += levels;
       chunk_rows_consumed_ += levels;
@@ -535,6 +565,14 @@ class TypedCopy final : public ColumnCopy {
     batch_.level_at += levels;
     batch_.value_at += present;
     return {};
+  }
+
+  // The values that the next indices stand for, besides these.
+  void Unfold(int64_t present) {
+    for (int64_t i = batch_.value_at; i < batch_.value_at + present; ++i) {
+      const auto at = static_cast<size_t>(i);
+      batch_.values[at] = dictionary_.values[batch_.indices[at]];
+    }
   }
 
   Status Check(const int16_t* def, int64_t levels, const T* values, int64_t present,
@@ -567,52 +605,67 @@ class TypedCopy final : public ColumnCopy {
     return Fail(Error{Code::kInternal, "a check that does not fit the column", "", ""});
   }
 
-  void Hash(const int16_t* def, const int16_t* rep, int64_t levels, const T* values,
+  void Hash(const int16_t* def, const int16_t* rep, int64_t levels, int64_t present,
             RowGroupRows& shared) {
     const int16_t max = options_.output.definition_max;
-    const int length = options_.output.type_length;
+    uint64_t* const hashes = batch_.hashes.data();
     if (options_.output.repetition_max == 0) {
-      HashFlat(def, levels, values);
-      FoldRowHashes(batch_.hashes.data(), static_cast<size_t>(levels), seed_, digest_);
-      shared.AddHashes(row_, batch_.hashes.data(), static_cast<size_t>(levels));
+      // Dense first, right-aligned, so that spreading over the nulls can go from the left in place.
+      uint64_t* dense = hashes + (levels - present);
+      HashValues(present, dense);
+      if (present < levels) {
+        for (int64_t i = 0; i < levels; ++i) {
+          hashes[i] = def[i] == max ? *dense++ : HashNull(def[i]);
+        }
+      }
+      FoldRowHashes(hashes, static_cast<size_t>(levels), seed_, digest_);
+      shared.AddHashes(row_, hashes, static_cast<size_t>(levels));
       return;
     }
-    // Rows that this stretch completes, gathered so that the lock is taken once.
+    // Rows that this stretch completes, gathered so that the lock is taken once. The one that ends
+    // before entry i is at most number i, and the values from there on are behind that place.
     const int64_t first = row_open_ ? row_ - 1 : row_;
+    uint64_t* const dense = hashes + (levels - present) + 1;
+    HashValues(present, dense);
+    const uint64_t* value = dense;
     size_t done = 0;
-    int64_t v = 0;
     for (int64_t i = 0; i < levels; ++i) {
       if (rep[i] == 0) {
-        if (row_open_) batch_.hashes[done++] = row_hash_;
+        if (row_open_) hashes[done++] = row_hash_;
         row_open_ = true;
         row_hash_ = 0;
         ++row_;
       }
-      const uint64_t hash = def[i] < max ? HashNull(def[i]) : HashValue(values[v++], length);
+      const uint64_t hash = def[i] < max ? HashNull(def[i]) : *value++;
       row_hash_ = HashChain(row_hash_, hash, rep[i]);
     }
-    FoldRowHashes(batch_.hashes.data(), done, seed_, digest_);
-    shared.AddHashes(first, batch_.hashes.data(), done);
+    FoldRowHashes(hashes, done, seed_, digest_);
+    shared.AddHashes(first, hashes, done);
   }
 
-  // One hash per row of a flat column into hashes_.
-  void HashFlat(const int16_t* def, int64_t levels, const T* values) {
-    const int16_t max = options_.output.definition_max;
-    const int64_t present = max == 0 ? levels : std::count(def, def + levels, max);
-    uint64_t* hashes = batch_.hashes.data();
-    // Dense first, right-aligned, so that spreading over the nulls can go from the left in place.
-    uint64_t* dense = hashes + (levels - present);
+  // One hash for each of the next values.
+  void HashValues(int64_t present, uint64_t* out) {
+    if (!batch_.folded) return HashEach(batch_.values.get() + batch_.value_at, present, out);
+    if (dictionary_.hashes.empty() && present > 0) {
+      dictionary_.hashes.resize(dictionary_.values.size());
+      HashEach(dictionary_.values.data(), std::ssize(dictionary_.values),
+               dictionary_.hashes.data());
+    }
+    const uint64_t* const hashes = dictionary_.hashes.data();
+    const uint32_t* const indices = batch_.indices.data() + batch_.value_at;
+    for (int64_t i = 0; i < present; ++i) out[i] = hashes[indices[i]];
+  }
+
+  void HashEach(const T* values, int64_t count, uint64_t* out) const {
     if constexpr (sizeof(T) == 4 && std::is_arithmetic_v<T>) {
-      HashFixed(reinterpret_cast<const int32_t*>(values), static_cast<size_t>(present), dense);
+      HashFixed(reinterpret_cast<const int32_t*>(values), static_cast<size_t>(count), out);
     } else if constexpr (sizeof(T) == 8 && std::is_arithmetic_v<T>) {
-      HashFixed(reinterpret_cast<const int64_t*>(values), static_cast<size_t>(present), dense);
+      HashFixed(reinterpret_cast<const int64_t*>(values), static_cast<size_t>(count), out);
     } else {
-      for (int64_t i = 0; i < present; ++i) {
-        dense[i] = HashValue(values[i], options_.output.type_length);
+      for (int64_t i = 0; i < count; ++i) {
+        out[i] = HashValue(values[i], options_.output.type_length);
       }
     }
-    if (present == levels) return;
-    for (int64_t i = 0; i < levels; ++i) hashes[i] = def[i] == max ? *dense++ : HashNull(def[i]);
   }
 
   // Repeated columns: the current row, number row_ - 1, is complete.
@@ -621,33 +674,6 @@ class TypedCopy final : public ColumnCopy {
     row_open_ = false;
     FoldRowHashes(&row_hash_, 1, seed_, digest_);
     shared.AddHashes(row_ - 1, &row_hash_, 1);
-  }
-
-  // In steps that keep a page of long values near the page size: the writer looks at its size
-  // only after each call.
-  void Write(parquet::TypedColumnWriter<OutType>* writer, const int16_t* def, const int16_t* rep,
-             int64_t levels, const T* values) {
-    if constexpr (std::is_same_v<OutType, parquet::ByteArrayType>) {
-      const int16_t max = options_.output.definition_max;
-      int64_t from = 0;
-      int64_t value_from = 0;
-      int64_t v = 0;
-      int64_t bytes = 0;
-      for (int64_t i = 0; i < levels; ++i) {
-        if (bytes >= options_.page_bytes && (rep == nullptr || rep[i] == 0)) {
-          writer->WriteBatch(i - from, def + from, rep == nullptr ? rep : rep + from,
-                             values + value_from);
-          from = i;
-          value_from = v;
-          bytes = 0;
-        }
-        if (max == 0 || def[i] == max) bytes += values[v++].len;
-      }
-      writer->WriteBatch(levels - from, def + from, rep == nullptr ? rep : rep + from,
-                         values + value_from);
-    } else {
-      writer->WriteBatch(levels, def, rep, values);
-    }
   }
 
   const std::vector<std::unique_ptr<InputSource>>& inputs_;
@@ -669,8 +695,11 @@ class TypedCopy final : public ColumnCopy {
   int64_t resume_rows_ = 0;
   int64_t chunk_levels_ = 0;
   int64_t chunk_levels_seen_ = 0;
-  std::shared_ptr<parquet::ColumnReader> column_;
-  bool definition_kept_ = false;  // Its definition levels mean the same in the output.
+  std::unique_ptr<EntryReader> column_;
+  ValueDictionary<T> dictionary_;  // Of the chunk, once its serial is not 0.
+  bool unfolds_ = false;           // It cannot be had in output terms.
+  uint64_t dictionaries_ = 0;      // That there were.
+  bool definition_kept_ = false;   // Its definition levels mean the same in the output.
 
   Batch<T> batch_;
   bool borrowed_fresh_ = true;  // The batch is not ours yet: its positions mean nothing.

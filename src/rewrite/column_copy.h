@@ -1,10 +1,10 @@
 // The recode tier for one column: decode values and levels of many inputs, encode them into one
-// writer. Values are never assembled into records or arrays, so any schema is copied as it is.
+// chunk. Values are never assembled into records or arrays, so any schema is copied as it is. What
+// lies in a dictionary stays folded: its entries are converted and hashed once each.
 #ifndef LITHIFY_REWRITE_COLUMN_COPY_H_
 #define LITHIFY_REWRITE_COLUMN_COPY_H_
 
 #include <arrow/io/interfaces.h>
-#include <parquet/column_writer.h>
 
 #include <cstdint>
 #include <memory>
@@ -16,6 +16,7 @@
 #include "base/position_set.h"
 #include "base/result.h"
 #include "rewrite/arrow_io.h"
+#include "rewrite/column_encoder.h"
 #include "rewrite/leaf_map.h"
 #include "rewrite/page_reader.h"
 #include "rewrite/page_threads.h"
@@ -73,11 +74,11 @@ class ColumnCopy {
  public:
   virtual ~ColumnCopy() = default;
 
-  // The next `rows` rows that are not deleted into `writer` (null: read, check and hash only). Adds
-  // this column's row hashes to `shared` and returns the column's digest over these rows (zero if
-  // not hashed). kCorrupt if a chunk has more or fewer rows than its row group claims.
-  virtual Result<Digest128> Copy(int64_t rows, parquet::ColumnWriter* writer,
-                                 RowGroupRows& shared) = 0;
+  // The next `rows` rows that are not deleted into `encoder`, which is of the output's physical
+  // type and this copy's alone (null: read, check and hash only). Adds this column's row hashes to
+  // `shared` and returns the column's digest over these rows (zero if not hashed). kCorrupt if a
+  // chunk has more or fewer rows than its row group claims.
+  virtual Result<Digest128> Copy(int64_t rows, ColumnEncoder* encoder, RowGroupRows& shared) = 0;
   // Passes over the next `rows` rows that are not deleted without reading them. They are all that
   // survive of some row groups of files, from the first row of one to the last of another; whoever
   // moved them instead left out `dropped` deleted ones among them. Row groups of deleted rows
@@ -95,7 +96,6 @@ struct ColumnCopyOptions {
   int leaf = 0;  // Output leaf index.
   OutputLeaf output;
   const ColumnRule* rule = nullptr;
-  int64_t page_bytes = 0;
   // Close a chunk between two calls even if it is read half-way, and read over its first part
   // again: slower, but without one open page per column.
   bool release = false;

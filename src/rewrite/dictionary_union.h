@@ -44,6 +44,10 @@ class DictionaryUnion {
   int64_t size() const { return static_cast<int64_t>(hashes_.size()); }
   // All entries, PLAIN, in the order in which they came.
   const std::string& plain() const { return plain_; }
+  // One of them, with its length in front if it is a byte array.
+  std::span<const uint8_t> Entry(uint32_t index) const {
+    return {reinterpret_cast<const uint8_t*>(EntryAt(index)), EntryBytes(index)};
+  }
   // What it holds in memory, about.
   int64_t memory_bytes() const;
 

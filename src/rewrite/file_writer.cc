@@ -1,6 +1,5 @@
 #include "rewrite/file_writer.h"
 
-#include <arrow/util/compression.h>
 #include <parquet/exception.h>
 #include <parquet/file_writer.h>
 
@@ -28,37 +27,7 @@ void FileWriter::StartRowGroup() {
   columns_.clear();
 }
 
-std::unique_ptr<FileWriter::Column> FileWriter::MakeColumn(bool in_memory, PageThreads* threads) {
-  const auto ordinal = static_cast<int>(columns_.size());
-  // Ordinals in the file are for encryption only.
-  constexpr int16_t kNoOrdinal = -1;
-  auto* metadata = row_group_->NextColumnChunk();
-  const auto path = metadata->descr()->path();
-  const bool indexed = page_index_ != nullptr && properties_->page_index_enabled(path);
-  const auto codec = properties_->compression(path);
-  const parquet::CodecOptions options = properties_->codec_options(path)
-                                            ? *properties_->codec_options(path)
-                                            : parquet::CodecOptions();
-  auto pages = parquet::PageWriter::Open(
-      sink_, codec, metadata, kNoOrdinal, kNoOrdinal, properties_->memory_pool(), in_memory,
-      nullptr, nullptr, properties_->page_checksum_enabled(),
-      indexed && properties_->statistics_enabled(path) ? page_index_->GetColumnIndexBuilder(ordinal)
-                                                       : nullptr,
-      indexed ? page_index_->GetOffsetIndexBuilder(ordinal) : nullptr, options);
-  auto column = std::make_unique<Column>();
-  // With a dictionary, the pages wait in the column writer until the dictionary is written: they
-  // had better be compressed by then.
-  if (threads != nullptr && pages->has_compressor() && !properties_->dictionary_enabled(path) &&
-      properties_->data_page_version() == parquet::ParquetDataPageVersion::V1) {
-    pages = CompressAside(std::move(pages), codec, options, *threads, properties_->memory_pool(),
-                          column->aside_bytes);
-  }
-  column->writer = parquet::ColumnWriter::Make(metadata, std::move(pages), properties_.get(),
-                                               bloom_filters_->CreateBloomFilter(ordinal));
-  return column;
-}
-
-std::unique_ptr<FileWriter::Column> FileWriter::MakeRawColumn(bool in_memory) {
+RawColumn* FileWriter::MakeColumn(bool in_memory) {
   const auto ordinal = static_cast<int>(columns_.size());
   RawColumn::Targets to;
   to.sink = sink_;
@@ -71,53 +40,33 @@ std::unique_ptr<FileWriter::Column> FileWriter::MakeRawColumn(bool in_memory) {
     }
   }
   to.bloom_filter = bloom_filters_->CreateBloomFilter(ordinal);
-  auto column = std::make_unique<Column>();
-  column->raw =
-      std::make_unique<RawColumn>(std::move(to), in_memory ? properties_->memory_pool() : nullptr);
-  return column;
+  columns_.push_back({std::make_unique<RawColumn>(
+      std::move(to), in_memory ? properties_->memory_pool() : nullptr)});
+  return columns_.back().pages.get();
 }
 
-parquet::ColumnWriter* FileWriter::NextColumn(PageThreads* threads) {
-  columns_.push_back(MakeColumn(false, threads));
-  return columns_.back()->writer.get();
-}
+RawColumn* FileWriter::NextColumn() { return MakeColumn(false); }
 
-RawColumn* FileWriter::NextRawColumn() {
-  columns_.push_back(MakeRawColumn(false));
-  return columns_.back()->raw.get();
-}
-
-std::vector<FileWriter::Target> FileWriter::AllColumns(const std::vector<Making>& making) {
-  std::vector<Target> all;
-  for (const Making made : making) {
-    columns_.push_back(made == Making::kEncoded ? MakeColumn(true, nullptr)
-                                                : MakeRawColumn(made == Making::kPagesInMemory));
-    all.push_back(Target{columns_.back()->writer.get(), columns_.back()->raw.get()});
-  }
+std::vector<RawColumn*> FileWriter::AllColumns(const std::vector<Making>& making) {
+  std::vector<RawColumn*> all;
+  for (const Making made : making) all.push_back(MakeColumn(made == Making::kInMemory));
   return all;
 }
 
 void FileWriter::CloseColumn(size_t column) {
-  Column& closing = *columns_[column];
-  if (closing.raw) {
-    row_group_bytes_ += closing.raw->Close();
-    closing.rows = closing.raw->rows();
-    closing.raw.reset();
-    return;
-  }
-  row_group_bytes_ += closing.writer->Close();
-  row_group_bytes_ += closing.aside_bytes;
-  closing.rows = closing.writer->rows_written();
-  closing.writer.reset();
+  Column& closing = columns_[column];
+  row_group_bytes_ += closing.pages->Close();
+  closing.rows = closing.pages->rows();
+  closing.pages.reset();
 }
 
 void FileWriter::EndRowGroup(int64_t rows) {
   if (std::ssize(columns_) != schema_.num_columns()) {
     throw parquet::ParquetException("a row group lacks columns");
   }
-  for (const auto& column : columns_) {
-    if (column->rows == rows) continue;
-    throw parquet::ParquetException("a column was written with " + std::to_string(column->rows) +
+  for (const Column& column : columns_) {
+    if (column.rows == rows) continue;
+    throw parquet::ParquetException("a column was written with " + std::to_string(column.rows) +
                                     " rows instead of " + std::to_string(rows));
   }
   row_group_->set_num_rows(rows);

@@ -1,14 +1,11 @@
-// Writes one Parquet file row group by row group, like parquet::ParquetFileWriter and with the same
-// bytes, but lets other threads compress the pages of a column that is streamed, and gives up the
-// memory of columns that are encoded in memory as soon as it can. A column may also be made of
-// pages that are there already (RawColumn).
+// Writes one Parquet file row group by row group, like parquet::ParquetFileWriter, but columns are
+// made of pages that are there already (RawColumn), and give up their memory as soon as they can.
 #ifndef LITHIFY_REWRITE_FILE_WRITER_H_
 #define LITHIFY_REWRITE_FILE_WRITER_H_
 
 #include <arrow/io/interfaces.h>
 #include <arrow/util/key_value_metadata.h>
 #include <parquet/bloom_filter_writer.h>
-#include <parquet/column_writer.h>
 #include <parquet/metadata.h>
 #include <parquet/page_index.h>
 #include <parquet/properties.h>
@@ -18,7 +15,6 @@
 #include <memory>
 #include <vector>
 
-#include "rewrite/page_threads.h"
 #include "rewrite/raw_column.h"
 
 namespace lithify::rewrite {
@@ -34,18 +30,11 @@ class FileWriter {
 
   void StartRowGroup();
   // The row group's next column, written to the file as it grows; close it before the next one.
-  // With `threads`, they compress its pages where that cannot change the bytes.
-  parquet::ColumnWriter* NextColumn(PageThreads* threads);
-  // Likewise, as pages.
-  RawColumn* NextRawColumn();
+  RawColumn* NextColumn();
   // Instead: all columns of the row group. Those made in memory may each belong to another thread;
-  // a column of pages may also be written when it is its turn to be closed.
-  enum class Making { kEncoded, kPagesInMemory, kPagesInTurn };
-  struct Target {
-    parquet::ColumnWriter* writer = nullptr;  // One of the two is not null.
-    RawColumn* raw = nullptr;
-  };
-  std::vector<Target> AllColumns(const std::vector<Making>& making);
+  // others are written when it is their turn to be closed.
+  enum class Making { kInMemory, kInTurn };
+  std::vector<RawColumn*> AllColumns(const std::vector<Making>& making);
   // Columns are closed in schema order: that writes what they hold to the file.
   void CloseColumn(size_t column);
   // Each column is closed and has `rows` rows.
@@ -57,13 +46,10 @@ class FileWriter {
 
  private:
   struct Column {
-    std::shared_ptr<parquet::ColumnWriter> writer;
-    std::unique_ptr<RawColumn> raw;
-    int64_t aside_bytes = 0;  // Uncompressed, of pages that other threads compressed.
-    int64_t rows = -1;        // Known once closed.
+    std::unique_ptr<RawColumn> pages;
+    int64_t rows = -1;  // Known once closed.
   };
-  std::unique_ptr<Column> MakeColumn(bool in_memory, PageThreads* threads);
-  std::unique_ptr<Column> MakeRawColumn(bool in_memory);
+  RawColumn* MakeColumn(bool in_memory);
 
   const std::shared_ptr<arrow::io::OutputStream> sink_;
   const std::shared_ptr<parquet::WriterProperties> properties_;
@@ -73,7 +59,7 @@ class FileWriter {
   std::unique_ptr<parquet::BloomFilterBuilder> bloom_filters_;
   parquet::RowGroupMetaDataBuilder* row_group_ = nullptr;
   int64_t row_group_bytes_ = 0;  // Uncompressed, of the closed columns.
-  std::vector<std::unique_ptr<Column>> columns_;
+  std::vector<Column> columns_;
 };
 
 }  // namespace lithify::rewrite

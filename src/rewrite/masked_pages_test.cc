@@ -504,7 +504,7 @@ void CheckMasked(const std::string& bytes, const arrow::Table& table, const Posi
     if (!mask) RC_FAIL(mask.error().ToString());
     RC_ASSERT(mask->rows() == expected->num_rows());
     MaskedStatistics statistics = chunk.Statistics();
-    RawColumn* column = writer.NextRawColumn();
+    RawColumn* column = writer.NextColumn();
     chunk.Write(*mask, chunk.Pages(*mask, &statistics), *column);
     writer.CloseColumn(static_cast<size_t>(c));
     const auto known = statistics.Finish(*mask, [&] { return chunk.Open(); });

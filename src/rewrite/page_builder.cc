@@ -121,39 +121,6 @@ void PlainDictionary::Gather(std::span<const uint32_t> indices, uint8_t* out) co
   }
 }
 
-// ------------------------------------------------------------------------------------- Numbers
-
-void PageBuilder::Numbers::Spread() {
-  if (list.empty()) list.assign(static_cast<size_t>(count), same);
-}
-
-void PageBuilder::Numbers::Append(std::span<const uint32_t> numbers) {
-  if (numbers.empty()) return;
-  if (count == 0) same = numbers.front();
-  if (list.empty() && AllAre(numbers, same)) {
-    count += std::ssize(numbers);
-    return;
-  }
-  Spread();
-  list.insert(list.end(), numbers.begin(), numbers.end());
-  count += std::ssize(numbers);
-}
-
-void PageBuilder::Numbers::AppendRun(uint32_t number, int64_t times) {
-  if (times == 0) return;
-  if (count == 0) same = number;
-  if (!list.empty() || number != same) {
-    Spread();
-    list.resize(list.size() + static_cast<size_t>(times), number);
-  }
-  count += times;
-}
-
-void PageBuilder::Numbers::Clear() {
-  list.clear();
-  count = 0;
-}
-
 // -------------------------------------------------------------------------------------- values
 
 // The values of a piece, in order.
@@ -388,7 +355,9 @@ int64_t PageBuilder::PresentIn(int64_t first, int64_t entries) const {
                  static_cast<uint32_t>(options_.shape.definition_max));
 }
 
-int64_t PageBuilder::OpenBytes() const { return std::ssize(plain_) + numbers_.count * kIndexBytes; }
+int64_t PageBuilder::OpenBytes() const {
+  return std::ssize(plain_) + numbers_.count() * kIndexBytes;
+}
 
 bool PageBuilder::Full() const {
   return entries_ > 0 && (rows_ >= options_.page_rows || OpenBytes() >= options_.page_bytes ||
@@ -397,44 +366,19 @@ bool PageBuilder::Full() const {
 
 // -------------------------------------------------------------------------------------- a page
 
-void PageBuilder::WriteLevels(const Numbers& levels, int max) {
-  if (max == 0) return;
-  if (levels.list.empty()) {
-    AppendLevelRunV1(static_cast<int>(levels.same), levels.count, max, &body_);
-    return;
-  }
-  std::string hybrid;
-  AppendHybrid(levels.list, BitWidth(static_cast<uint32_t>(max)), &hybrid);
-  AppendWithLength(hybrid, &body_);
-}
-
-void PageBuilder::WriteIndices() {
-  const uint32_t max = numbers_.list.empty() ? numbers_.same : MaxOf(numbers_.list);
-  // A width of no bits is right for one entry, but some readers stumble over it.
-  const int width = std::max(1, BitWidth(numbers_.count > 0 ? max : 0));
-  if (!numbers_.list.empty()) return AppendIndices(numbers_.list, width, &body_);
-  body_.push_back(static_cast<char>(width));
-  if (numbers_.count > 0) {
-    AppendLevelRun(static_cast<int>(numbers_.same), numbers_.count, (1 << width) - 1, &body_);
-  }
-}
-
 Status PageBuilder::Flush() {
   if (entries_ == 0) return {};
   body_.clear();
-  WriteLevels(repetition_, options_.shape.repetition_max);
-  WriteLevels(definition_, options_.shape.definition_max);
+  repetition_.WriteLevels(options_.shape.repetition_max, &body_);
+  definition_.WriteLevels(options_.shape.definition_max, &body_);
   PageHeader header;
   header.num_values = static_cast<int32_t>(entries_);
   switch (kind_) {
     case Kind::kPlain: body_ += plain_; break;
-    case Kind::kBooleans:
-      numbers_.Spread();
-      AppendBooleans(numbers_.list, &body_);
-      break;
+    case Kind::kBooleans: numbers_.WriteBooleans(&body_); break;
     case Kind::kIndices:
       header.encoding = PageEncoding::kRleDictionary;
-      WriteIndices();
+      numbers_.WriteIndices(&body_);
       break;
   }
   header.uncompressed_page_size = static_cast<int32_t>(body_.size());

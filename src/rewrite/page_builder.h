@@ -19,6 +19,7 @@
 #include "rewrite/index_pages.h"
 #include "rewrite/merged_statistics.h"
 #include "rewrite/page_header.h"
+#include "rewrite/page_numbers.h"
 #include "rewrite/raw_column.h"
 
 namespace lithify::rewrite {
@@ -98,16 +99,6 @@ class PageBuilder {
   class PlainBytes;
   class Small;
   class Gathered;
-  // Numbers that are often all the same.
-  struct Numbers {
-    std::vector<uint32_t> list;  // Empty while all are `same`.
-    uint32_t same = 0;
-    int64_t count = 0;
-    void Append(std::span<const uint32_t> numbers);
-    void AppendRun(uint32_t number, int64_t times);
-    void Spread();
-    void Clear();
-  };
   Status Add(const PagePiece& piece, Kind kind, Values& values);
   Status LoadLevels(const PagePiece& piece);
   Status LoadIndices(const PagePiece& piece, int64_t dictionary_size);
@@ -118,8 +109,6 @@ class PageBuilder {
   int64_t PresentIn(int64_t first, int64_t entries) const;
   int64_t OpenBytes() const;
   bool Full() const;
-  void WriteLevels(const Numbers& levels, int max);
-  void WriteIndices();
 
   const PageBuilderOptions options_;
   const Sink sink_;
@@ -130,10 +119,10 @@ class PageBuilder {
   int64_t rows_ = 0;
   bool begins_row_ = true;
   PageBounds bounds_;
-  Numbers definition_;
-  Numbers repetition_;
+  PageNumbers definition_;
+  PageNumbers repetition_;
   std::string plain_;
-  Numbers numbers_;  // Indices or booleans.
+  PageNumbers numbers_;  // Indices or booleans.
   // Of the piece that is being added.
   std::vector<uint32_t> piece_definition_;  // Empty: all are present.
   std::vector<uint32_t> piece_repetition_;

@@ -1,7 +1,6 @@
 #include "rewrite/page_threads.h"
 
 #include <arrow/buffer.h>
-#include <arrow/util/compression.h>
 #include <parquet/column_page.h>
 #include <parquet/exception.h>
 
@@ -11,6 +10,9 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+
+#include "rewrite/arrow_io.h"
+#include "rewrite/page_codec.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -165,151 +167,6 @@ class AheadReader final : public parquet::PageReader, private PageThreads::Task 
   std::exception_ptr error_;
 };
 
-// One page on its way through the codec.
-class Slot final : public PageThreads::Task {
- public:
-  Slot(std::unique_ptr<arrow::util::Codec> codec, arrow::MemoryPool* pool)
-      : codec_(std::move(codec)), buffers_(pool), out_(buffers_.Take(0)) {}
-
-  void Fill(const parquet::DataPageV1& page, bool copy) {
-    if (!copy) {
-      in_ = page.buffer();
-    } else {
-      buffers_.GiveBack(std::move(own_));
-      own_ = buffers_.Take(page.size());
-      if (page.size() > 0) {
-        std::memcpy(own_->mutable_data(), page.data(), static_cast<size_t>(page.size()));
-      }
-      in_ = own_;
-    }
-    page_.emplace(out_, page.num_values(), page.encoding(), page.definition_level_encoding(),
-                  page.repetition_level_encoding(), page.uncompressed_size(), page.statistics(),
-                  page.first_row_index(), page.size_statistics());
-    done_ = false;
-  }
-
-  bool done() const { return done_; }
-
-  // The page, compressed; throws what the compression threw.
-  const parquet::DataPageV1& Take() {
-    in_.reset();
-    if (error_) std::rethrow_exception(error_);
-    return *page_;
-  }
-
-  // After a page that was larger than any that is kept.
-  void Shrink() {
-    in_.reset();
-    PARQUET_THROW_NOT_OK(out_->Resize(0, true));
-  }
-
-  void Work() override {
-    try {
-      PARQUET_THROW_NOT_OK(out_->Resize(codec_->MaxCompressedLen(in_->size(), in_->data()), false));
-      PARQUET_ASSIGN_OR_THROW(
-          const int64_t size,
-          codec_->Compress(in_->size(), in_->data(), out_->size(), out_->mutable_data()));
-      PARQUET_THROW_NOT_OK(out_->Resize(size, false));
-    } catch (...) {
-      error_ = std::current_exception();
-    }
-  }
-  bool Finish() override {
-    done_ = true;
-    return false;
-  }
-
- private:
-  const std::unique_ptr<arrow::util::Codec> codec_;
-  Buffers buffers_;
-  std::shared_ptr<arrow::ResizableBuffer> own_;
-  std::shared_ptr<arrow::Buffer> in_;
-  const std::shared_ptr<arrow::ResizableBuffer> out_;
-  std::optional<parquet::DataPageV1> page_;
-  std::exception_ptr error_;
-  bool done_ = false;  // Under the lock.
-};
-
-class AsideWriter final : public parquet::PageWriter {
- public:
-  AsideWriter(std::unique_ptr<parquet::PageWriter> pages, parquet::Compression::type codec,
-              const parquet::CodecOptions& options, PageThreads& threads, arrow::MemoryPool* pool,
-              int64_t& bytes)
-      : pages_(std::move(pages)), threads_(threads), bytes_(bytes) {
-    // One for each thread to work on, one to wait for each, one to fill.
-    for (int i = 0; i < threads.size() + 2; ++i) {
-      free_.push_back(std::make_unique<Slot>(parquet::GetCodec(codec, options), pool));
-    }
-  }
-  ~AsideWriter() override {
-    for (const auto& slot : busy_) threads_.Drop(*slot);
-  }
-
-  // The column writer would compress each page itself, before this one sees it.
-  bool has_compressor() override { return false; }
-  void Compress(const arrow::Buffer& from, arrow::ResizableBuffer* into) override {
-    pages_->Compress(from, into);
-  }
-
-  int64_t WriteDataPage(const parquet::DataPage& page) override {
-    if (page.type() != parquet::PageType::DATA_PAGE) {
-      throw parquet::ParquetException("only data pages of version 1 are compressed aside");
-    }
-    const auto& data = static_cast<const parquet::DataPageV1&>(page);
-    const bool large = page.size() > threads_.page_bytes_max();
-    while (!busy_.empty() && (large || free_.empty())) WriteOldest();
-    busy_.push_back(std::move(free_.back()));
-    free_.pop_back();
-    Slot& slot = *busy_.back();
-    slot.Fill(data, !large);
-    {
-      auto lock = threads_.Lock();
-      threads_.Start(slot, lock);
-    }
-    if (large) {
-      WriteOldest();
-      slot.Shrink();
-    }
-    return 0;
-  }
-
-  int64_t WriteDictionaryPage(const parquet::DictionaryPage& page) override {
-    Drain();
-    bytes_ += pages_->WriteDictionaryPage(page);
-    return 0;
-  }
-
-  void Close(bool has_dictionary, bool fallback) override {
-    Drain();
-    pages_->Close(has_dictionary, fallback);
-  }
-
-  int64_t total_compressed_bytes_written() const override {
-    return pages_->total_compressed_bytes_written();
-  }
-
- private:
-  void WriteOldest() {
-    Slot& slot = *busy_.front();
-    {
-      auto lock = threads_.Lock();
-      threads_.WorkUntil(lock, [&] { return slot.done(); });
-    }
-    free_.push_back(std::move(busy_.front()));
-    busy_.pop_front();
-    bytes_ += pages_->WriteDataPage(slot.Take());
-  }
-  void Drain() {
-    while (!busy_.empty()) WriteOldest();
-  }
-
-  const std::unique_ptr<parquet::PageWriter> pages_;
-  PageThreads& threads_;
-  int64_t& bytes_;
-  std::vector<std::unique_ptr<Slot>> free_;
-  std::deque<std::unique_ptr<Slot>> busy_;  // In the order of their pages.
-};
-
 }  // namespace
 
 PageThreads::PageThreads(int threads, int64_t page_bytes_max) : page_bytes_max_(page_bytes_max) {
@@ -374,12 +231,98 @@ std::unique_ptr<parquet::PageReader> ReadAhead(std::unique_ptr<parquet::PageRead
   return std::make_unique<AheadReader>(std::move(pages), threads, pool);
 }
 
-std::unique_ptr<parquet::PageWriter> CompressAside(std::unique_ptr<parquet::PageWriter> pages,
-                                                   parquet::Compression::type codec,
-                                                   const parquet::CodecOptions& options,
-                                                   PageThreads& threads, arrow::MemoryPool* pool,
-                                                   int64_t& bytes) {
-  return std::make_unique<AsideWriter>(std::move(pages), codec, options, threads, pool, bytes);
+// ------------------------------------------------------------------------------------ PackAside
+
+// One page on its way through the codec.
+class PackAside::Slot final : public PageThreads::Task {
+ public:
+  explicit Slot(PageCodec codec) : codec_(std::move(codec)) {}
+
+  // Swaps the pages.
+  void Fill(MadePage& page) {
+    std::swap(page_, page);
+    done_ = false;
+  }
+  bool done() const { return done_; }
+  const MadePage& page() const { return page_; }
+  // Throws what packing threw.
+  std::span<const uint8_t> packed() const {
+    if (error_) std::rethrow_exception(error_);
+    return BytesOf(packed_);
+  }
+  // After a page that was larger than any that is kept.
+  void Shrink() {
+    page_.body = {};
+    packed_ = {};
+  }
+
+  void Work() override {
+    try {
+      packed_.clear();
+      const auto packed = codec_.Compress(BytesOf(page_.body), &packed_);
+      if (!packed) throw parquet::ParquetStatusException(ToArrow(packed.error()));
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+  bool Finish() override {
+    done_ = true;
+    return false;
+  }
+
+ private:
+  PageCodec codec_;
+  MadePage page_;
+  std::string packed_;
+  std::exception_ptr error_;
+  bool done_ = false;  // Under the lock.
+};
+
+PackAside::PackAside(arrow::Compression::type codec, std::optional<int> level, PageThreads& threads,
+                     Sink sink)
+    : threads_(threads), sink_(std::move(sink)) {
+  // One for each thread to work on, one to wait for each, one to fill.
+  for (int i = 0; i < threads.size() + 2; ++i) {
+    auto made = PageCodec::Make(codec, level);
+    if (!made) throw parquet::ParquetStatusException(ToArrow(made.error()));
+    free_.push_back(std::make_unique<Slot>(std::move(*made)));
+  }
+}
+
+PackAside::~PackAside() {
+  for (const auto& slot : busy_) threads_.Drop(*slot);
+}
+
+void PackAside::Write(MadePage& page) {
+  const bool large = std::ssize(page.body) > threads_.page_bytes_max();
+  while (!busy_.empty() && (large || free_.empty())) WriteOldest();
+  busy_.push_back(std::move(free_.back()));
+  free_.pop_back();
+  Slot& slot = *busy_.back();
+  slot.Fill(page);
+  {
+    auto lock = threads_.Lock();
+    threads_.Start(slot, lock);
+  }
+  if (large) {
+    WriteOldest();
+    slot.Shrink();
+  }
+}
+
+void PackAside::WriteOldest() {
+  Slot& slot = *busy_.front();
+  {
+    auto lock = threads_.Lock();
+    threads_.WorkUntil(lock, [&] { return slot.done(); });
+  }
+  free_.push_back(std::move(busy_.front()));
+  busy_.pop_front();
+  sink_(slot.page(), slot.packed());
+}
+
+void PackAside::Drain() {
+  while (!busy_.empty()) WriteOldest();
 }
 
 }  // namespace lithify::rewrite

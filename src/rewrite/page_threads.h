@@ -9,9 +9,8 @@
 #define LITHIFY_REWRITE_PAGE_THREADS_H_
 
 #include <arrow/memory_pool.h>
+#include <arrow/util/type_fwd.h>
 #include <parquet/column_reader.h>
-#include <parquet/column_writer.h>
-#include <parquet/properties.h>
 
 #include <condition_variable>
 #include <cstdint>
@@ -19,8 +18,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <thread>
 #include <vector>
+
+#include "rewrite/raw_column.h"
 
 namespace lithify::rewrite {
 
@@ -73,14 +76,33 @@ class PageThreads {
 std::unique_ptr<parquet::PageReader> ReadAhead(std::unique_ptr<parquet::PageReader> pages,
                                                PageThreads& threads, arrow::MemoryPool* pool);
 
-// A writer of a column without a dictionary that hands its pages, compressed by `threads`, to
-// `pages` in order, on the thread that calls it. `pages` compresses with `codec`. Adds the
-// uncompressed bytes written to `bytes`, since it cannot return them page by page.
-std::unique_ptr<parquet::PageWriter> CompressAside(std::unique_ptr<parquet::PageWriter> pages,
-                                                   parquet::Compression::type codec,
-                                                   const parquet::CodecOptions& options,
-                                                   PageThreads& threads, arrow::MemoryPool* pool,
-                                                   int64_t& bytes);
+// Packs the data pages of one column by `threads`, which outlive this, and hands them on in order,
+// on the thread that calls. Throws what packing or the sink threw.
+class PackAside {
+ public:
+  using Sink = std::function<void(const MadePage& page, std::span<const uint8_t> packed)>;
+  // kUnsupported codecs throw.
+  PackAside(arrow::Compression::type codec, std::optional<int> level, PageThreads& threads,
+            Sink sink);
+  PackAside(const PackAside&) = delete;
+  PackAside& operator=(const PackAside&) = delete;
+  // Pages that were not handed on are lost.
+  ~PackAside();
+
+  // Takes the page, and leaves one whose body has room.
+  void Write(MadePage& page);
+  // Hands on all that is left.
+  void Drain();
+
+ private:
+  class Slot;
+  void WriteOldest();
+
+  PageThreads& threads_;
+  const Sink sink_;
+  std::vector<std::unique_ptr<Slot>> free_;
+  std::deque<std::unique_ptr<Slot>> busy_;  // In the order of their pages.
+};
 
 }  // namespace lithify::rewrite
 

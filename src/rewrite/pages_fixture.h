@@ -65,7 +65,7 @@ inline std::string FileOfPages(const std::shared_ptr<parquet::WriterProperties>&
   auto sink = arrow::io::BufferOutputStream::Create().ValueOrDie();
   FileWriter writer(sink, schema, properties);
   writer.StartRowGroup();
-  write(*writer.NextRawColumn());
+  write(*writer.NextColumn());
   writer.CloseColumn(0);
   writer.EndRowGroup(rows);
   writer.Close(nullptr);

@@ -84,10 +84,20 @@ void RawColumn::WriteData(PageHeader header, std::span<const uint8_t> front,
   ++data_pages_;
 }
 
+void RawColumn::WriteData(const MadePage& page, std::span<const uint8_t> packed) {
+  WriteData(
+      page.header, packed, {},
+      {page.rows, page.begins_row, page.statistics ? &*page.statistics : nullptr, &page.sizes});
+}
+
 void RawColumn::SetStatistics(const parquet::EncodedStatistics& statistics,
                               const parquet::SizeStatistics& sizes) {
   if (statistics.is_set()) to_.metadata->SetStatistics(statistics);
   if (sizes.is_set()) to_.metadata->SetSizeStatistics(sizes);
+}
+
+void RawColumn::SetGeoStatistics(const parquet::geospatial::EncodedGeoStatistics& statistics) {
+  to_.metadata->SetGeoStatistics(statistics);
 }
 
 void RawColumn::CloseIndexes(int64_t base) {

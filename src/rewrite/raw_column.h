@@ -7,6 +7,7 @@
 #include <arrow/io/memory.h>
 #include <arrow/memory_pool.h>
 #include <parquet/bloom_filter.h>
+#include <parquet/geospatial/statistics.h>
 #include <parquet/metadata.h>
 #include <parquet/page_index.h>
 #include <parquet/size_statistics.h>
@@ -23,6 +24,16 @@
 #include "rewrite/page_header.h"
 
 namespace lithify::rewrite {
+
+// A data page with all that is known of it.
+struct MadePage {
+  PageHeader header;
+  std::string body;  // Unpacked.
+  int64_t rows = 0;  // That begin in it.
+  bool begins_row = true;
+  std::optional<parquet::EncodedStatistics> statistics;
+  parquet::SizeStatistics sizes;
+};
 
 // Throws Parquet's exceptions. One thread at a time.
 class RawColumn {
@@ -55,9 +66,13 @@ class RawColumn {
   void WriteData(PageHeader header, std::span<const uint8_t> front, std::span<const uint8_t> rest,
                  const Facts& facts);
 
+  // A page that has been packed.
+  void WriteData(const MadePage& page, std::span<const uint8_t> packed);
+
   // What the footer says of the chunk besides.
   void SetStatistics(const parquet::EncodedStatistics& statistics,
                      const parquet::SizeStatistics& sizes);
+  void SetGeoStatistics(const parquet::geospatial::EncodedGeoStatistics& statistics);
   // Completes the chunk; returns its uncompressed bytes, headers included.
   int64_t Close();
 

@@ -14,6 +14,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
+#include "rewrite/column_encoder.h"
 #include "rewrite/column_move.h"
 #include "rewrite/column_splice.h"
 #include "rewrite/file_metrics.h"
@@ -186,7 +187,6 @@ class Recoder {
       options.leaf = static_cast<int>(leaf);
       options.output = group_.leaves[leaf];
       options.rule = checker_->For(options.leaf);
-      options.page_bytes = request_.shape.page_bytes;
       options.release = release;
       options.pool = &pool_;
       if (IsHeavy(weights[leaf], total)) options.read_ahead = page_threads_.get();
@@ -570,26 +570,36 @@ class Recoder {
     return static_cast<int>(std::min<int64_t>(request_.threads, columns));
   }
 
-  // `writer` null: the values are read and no more.
-  Status CopyColumn(RowGroupWork& work, size_t leaf, parquet::ColumnWriter* writer) {
+  // `encoder` null: the values are read and no more.
+  Status CopyColumn(RowGroupWork& work, size_t leaf, ColumnEncoder* encoder) {
     const std::string where = "column " + group_.leaves[leaf].path;
     auto copied = GuardParquet(where, [&]() -> Status {
       LITHIFY_TRY_ASSIGN(work.digests[leaf],
-                         columns_[leaf]->Copy(work.plan.rows, writer, work.shared));
+                         columns_[leaf]->Copy(work.plan.rows, encoder, work.shared));
+      if (encoder != nullptr) encoder->Finish();
       return {};
     });
     if (!copied) return Fail(std::move(copied.error()).In(columns_[leaf]->current_input()));
     return {};
   }
 
+  // Decodes the column and encodes it again. With `threads`, they pack its pages.
+  Status EncodeColumn(const FileWriter& file, RowGroupWork& work, size_t leaf, RawColumn& to,
+                      PageThreads* threads) {
+    const auto options = EncoderOptions(*properties_, file.schema().Column(static_cast<int>(leaf)));
+    LITHIFY_TRY_ASSIGN(const auto encoder, MakeColumnEncoder(options, to, threads));
+    return CopyColumn(work, leaf, encoder.get());
+  }
+
   // One column after the other, straight to the file.
   Status StreamColumns(FileWriter& file, RowGroupWork& work, bool survey) {
     for (size_t leaf = 0; leaf < columns_.size(); ++leaf) {
       if (survey) LITHIFY_TRY(SurveyColumn(work, file.schema(), leaf));
+      RawColumn& column = *file.NextColumn();
       if (work.splices[leaf] != nullptr) {
-        LITHIFY_TRY(SpliceColumn(work, leaf, *file.NextRawColumn()));
+        LITHIFY_TRY(SpliceColumn(work, leaf, column));
       } else {
-        LITHIFY_TRY(CopyColumn(work, leaf, file.NextColumn(page_threads_.get())));
+        LITHIFY_TRY(EncodeColumn(file, work, leaf, column, page_threads_.get()));
       }
       file.CloseColumn(leaf);
       ReportProgress(work.plan.progress_bytes, static_cast<int64_t>(leaf) + 1);
@@ -601,13 +611,11 @@ class Recoder {
   // that are only moved are no work: they go straight to the file in their turn.
   Status CopyColumns(FileWriter& file, RowGroupWork& work, int threads) {
     using Making = FileWriter::Making;
-    std::vector<Making> making(columns_.size(), Making::kEncoded);
+    std::vector<Making> making(columns_.size(), Making::kInMemory);
     for (size_t leaf = 0; leaf < making.size(); ++leaf) {
-      if (work.splices[leaf] == nullptr) continue;
-      const bool moved = work.splices[leaf]->moves_only() && !work.decoded[leaf];
-      making[leaf] = moved ? Making::kPagesInTurn : Making::kPagesInMemory;
+      if (!work.decoded[leaf] && work.splices[leaf]->moves_only()) making[leaf] = Making::kInTurn;
     }
-    const std::vector<FileWriter::Target> targets = file.AllColumns(making);
+    const std::vector<RawColumn*> targets = file.AllColumns(making);
     std::atomic<int64_t> done{0};
     std::mutex closing;
     std::vector<bool> copied(columns_.size(), false);
@@ -618,8 +626,8 @@ class Recoder {
       std::lock_guard lock(closing);
       copied[leaf] = true;
       for (; closed < copied.size() && copied[closed]; ++closed) {
-        if (making[closed] == Making::kPagesInTurn) {
-          LITHIFY_TRY(SpliceColumn(work, closed, *targets[closed].raw));
+        if (making[closed] == Making::kInTurn) {
+          LITHIFY_TRY(SpliceColumn(work, closed, *targets[closed]));
         }
         LITHIFY_TRY(GuardParquet(request_.partition, [&]() -> Status {
           file.CloseColumn(closed);
@@ -629,10 +637,10 @@ class Recoder {
       return {};
     };
     return ForEachColumn(threads, [&](size_t leaf) -> Status {
-      if (making[leaf] == Making::kEncoded) {
-        LITHIFY_TRY(CopyColumn(work, leaf, targets[leaf].writer));
-      } else if (making[leaf] == Making::kPagesInMemory) {
-        LITHIFY_TRY(SpliceColumn(work, leaf, *targets[leaf].raw));
+      if (work.splices[leaf] == nullptr) {
+        LITHIFY_TRY(EncodeColumn(file, work, leaf, *targets[leaf], nullptr));
+      } else if (making[leaf] == Making::kInMemory) {
+        LITHIFY_TRY(SpliceColumn(work, leaf, *targets[leaf]));
       }
       LITHIFY_TRY(close(leaf));
       ReportProgress(work.plan.progress_bytes, ++done);

@@ -868,7 +868,7 @@ std::string Folded(const std::vector<int64_t>& entries, const std::string& indic
   auto sink = arrow::io::BufferOutputStream::Create().ValueOrDie();
   FileWriter writer(sink, OneLong(), parquet::default_writer_properties());
   writer.StartRowGroup();
-  RawColumn* column = writer.NextRawColumn();
+  RawColumn* column = writer.NextColumn();
   PageHeader header;
   header.type = PageType::kDictionary;
   header.num_values = static_cast<int32_t>(entries.size());

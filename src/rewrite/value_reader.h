@@ -1,9 +1,9 @@
-// Decoding one stretch of one column chunk into values of the output's physical type. Only
-// column_copy.cc includes this: it is instantiated for every type.
+// Decoding one stretch of one column chunk into values of the output's physical type, or into
+// indices of a dictionary of such values. Only column_copy.cc includes this: it is instantiated for
+// every type.
 #ifndef LITHIFY_REWRITE_VALUE_READER_H_
 #define LITHIFY_REWRITE_VALUE_READER_H_
 
-#include <parquet/column_reader.h>
 #include <parquet/types.h>
 
 #include <algorithm>
@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "rewrite/column_encoder.h"
 #include "rewrite/decimal_bytes.h"
+#include "rewrite/entry_reader.h"
 #include "rewrite/leaf_map.h"
 
 namespace lithify::rewrite {
@@ -28,9 +30,11 @@ struct Batch {
   std::vector<int16_t> definition;
   std::vector<int16_t> repetition;
   std::unique_ptr<T[]> values;    // Dense: entries whose definition level is the maximum.
+  std::vector<uint32_t> indices;  // Likewise and instead, where they are folded.
+  bool folded = false;
   std::vector<uint64_t> scratch;  // Input values before conversion; aligned for every type.
   std::vector<uint8_t> fixed;     // Bytes of converted fixed-length values.
-  std::vector<uint64_t> hashes;
+  std::vector<uint64_t> hashes;   // One more than entries.
   int64_t levels = 0;
   int64_t level_at = 0;  // Consumed so far.
   int64_t value_at = 0;
@@ -40,7 +44,8 @@ struct Batch {
     definition.resize(kBatchLevels);
     repetition.resize(kBatchLevels);
     values = std::make_unique<T[]>(kBatchLevels);
-    hashes.resize(kBatchLevels);
+    indices.resize(kBatchLevels);
+    hashes.resize(kBatchLevels + 1);
   }
   // One spare batch per thread and type: tables of thousands of columns hold no more.
   static Batch& Spare() {
@@ -68,156 +73,117 @@ inline Error ValueTooLarge(const char* what) {
   return Error{Code::kUnsupported, what, "", "rewrite the files with one type"};
 }
 
-// Reads levels into the batch's arrays and values into `batch.values`; all return the number of
-// levels, and in `values` that of the values read.
+// Values of an input's physical type to those of the output's.
 template <typename OutType>
-class ValueReader {
+class ValueConverter {
   using T = typename OutType::c_type;
 
  public:
-  ValueReader(parquet::ColumnReader& column, Batch<T>& batch, int type_length)
-      : column_(column), batch_(batch), length_(type_length) {}
+  // Results go to `out`, their bytes, where they have a fixed length, to `fixed`; both have room.
+  ValueConverter(int type_length, T* out, uint8_t* fixed)
+      : length_(type_length), out_(out), fixed_(fixed) {}
 
-  Result<int64_t> Read(const LeafSource& src, int64_t& values) {
+  // `values` are of the type of `column`.
+  Status Convert(const LeafSource& src, const parquet::ColumnDescriptor& column, const void* values,
+                 int64_t count) {
     const int64_t factor = src.factor;
     switch (src.conversion) {
-      case Conversion::kNone: return ReadTyped<OutType>(batch_.values.get(), values);
+      case Conversion::kNone: break;
       case Conversion::kInt32ToInt64:
-        return Map<parquet::Int64Type, parquet::Int32Type>(values, [](int32_t in, int64_t& out) {
+        return Map<parquet::Int64Type, int32_t>(values, count, [](int32_t in, int64_t& out) {
           out = in;
           return true;
         });
       case Conversion::kUint32ToUint64:
-        return Map<parquet::Int64Type, parquet::Int32Type>(values, [](int32_t in, int64_t& out) {
+        return Map<parquet::Int64Type, int32_t>(values, count, [](int32_t in, int64_t& out) {
           out = static_cast<uint32_t>(in);
           return true;
         });
       case Conversion::kScaleInt32:
-        return Map<parquet::Int64Type, parquet::Int32Type>(
-            values, [factor](int32_t in, int64_t& out) {
-              return !__builtin_mul_overflow(int64_t{in}, factor, &out);
-            });
+        return Map<parquet::Int64Type, int32_t>(values, count, [factor](int32_t in, int64_t& out) {
+          return !__builtin_mul_overflow(int64_t{in}, factor, &out);
+        });
       case Conversion::kScaleInt64:
-        return Map<parquet::Int64Type, parquet::Int64Type>(
-            values, [factor](int64_t in, int64_t& out) {
-              return !__builtin_mul_overflow(in, factor, &out);
-            });
+        return Map<parquet::Int64Type, int64_t>(values, count, [factor](int64_t in, int64_t& out) {
+          return !__builtin_mul_overflow(in, factor, &out);
+        });
       case Conversion::kInt96ToInt64:
-        return Map<parquet::Int64Type, parquet::Int96Type>(
-            values, [factor](const parquet::Int96& in, int64_t& out) {
+        return Map<parquet::Int64Type, parquet::Int96>(
+            values, count, [factor](const parquet::Int96& in, int64_t& out) {
               return TimestampOfInt96(in.value, factor, out);
             });
       case Conversion::kInt64ToInt32:
-        return Map<parquet::Int32Type, parquet::Int64Type>(values, [](int64_t in, int32_t& out) {
+        return Map<parquet::Int32Type, int64_t>(values, count, [](int64_t in, int32_t& out) {
           out = static_cast<int32_t>(in);
           return out == in;
         });
       case Conversion::kFloatToDouble:
-        return Map<parquet::DoubleType, parquet::FloatType>(values, [](float in, double& out) {
+        return Map<parquet::DoubleType, float>(values, count, [](float in, double& out) {
           out = in;
           return true;
         });
-      case Conversion::kInt32ToFixed: return IntsToFixed<parquet::Int32Type>(values);
-      case Conversion::kInt64ToFixed: return IntsToFixed<parquet::Int64Type>(values);
-      case Conversion::kBytesToDecimal: return BytesToDecimal(values);
+      case Conversion::kInt32ToFixed: return IntsToFixed<int32_t>(values, count);
+      case Conversion::kInt64ToFixed: return IntsToFixed<int64_t>(values, count);
+      case Conversion::kBytesToDecimal: return BytesToDecimal(column, values, count);
     }
     return Fail(Code::kInternal, "no such conversion");
   }
 
-  int64_t ReadLevelsOnly(int64_t& values) {
-    return WithType(column_.type(), [&](auto* type) {
-      return ReadScratch<std::remove_pointer_t<decltype(type)>>(values);
-    });
-  }
-
-  // Passes over entries without looking at them; returns how many.
-  int64_t Skip(int64_t levels) {
-    return WithType(column_.type(), [&](auto* type) {
-      using In = std::remove_pointer_t<decltype(type)>;
-      return static_cast<parquet::TypedColumnReader<In>&>(column_).Skip(levels);
-    });
-  }
-
  private:
-  template <typename InType>
-  int64_t ReadTyped(typename InType::c_type* out, int64_t& values) {
-    auto& reader = static_cast<parquet::TypedColumnReader<InType>&>(column_);
-    return reader.ReadBatch(kBatchLevels, batch_.definition.data(), batch_.repetition.data(), out,
-                            &values);
-  }
-
-  template <typename InType>
-  int64_t ReadScratch(int64_t& values) {
-    using In = typename InType::c_type;
-    batch_.scratch.resize(kBatchLevels * sizeof(In) / sizeof(uint64_t) + 1);
-    return ReadTyped<InType>(reinterpret_cast<In*>(batch_.scratch.data()), values);
-  }
-
-  // Values of `InType` through `convert`, which returns false for one that does not fit.
-  template <typename WantType, typename InType, typename Convert>
-  Result<int64_t> Map(int64_t& values, Convert convert) {
+  // Through `convert`, which returns false for a value that does not fit.
+  template <typename WantType, typename In, typename Convert>
+  Status Map(const void* values, int64_t count, Convert convert) {
     if constexpr (std::is_same_v<OutType, WantType>) {
-      const int64_t levels = ReadScratch<InType>(values);
-      const auto* in = reinterpret_cast<const typename InType::c_type*>(batch_.scratch.data());
-      for (int64_t i = 0; i < values; ++i) {
-        if (!convert(in[i], batch_.values[static_cast<size_t>(i)])) {
+      const auto* in = static_cast<const In*>(values);
+      for (int64_t i = 0; i < count; ++i) {
+        if (!convert(in[i], out_[i])) {
           return Fail(ValueTooLarge("a value does not fit the finer unit or type of the output"));
         }
       }
-      return levels;
+      return {};
     } else {
       return Fail(Code::kInternal, "a conversion that does not fit the column");
     }
   }
 
   uint8_t* PlaceFixed(int64_t i) {
-    uint8_t* at = batch_.fixed.data() + i * length_;
+    uint8_t* at = fixed_ + i * length_;
     if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
-      batch_.values[static_cast<size_t>(i)] = parquet::FixedLenByteArray(at);
+      out_[i] = parquet::FixedLenByteArray(at);
     }
     return at;
   }
 
-  template <typename InType>
-  Result<int64_t> IntsToFixed(int64_t& values) {
+  template <typename In>
+  Status IntsToFixed(const void* values, int64_t count) {
     if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
-      batch_.fixed.resize(static_cast<size_t>(kBatchLevels * length_));
-      const int64_t levels = ReadScratch<InType>(values);
-      const auto* in = reinterpret_cast<const typename InType::c_type*>(batch_.scratch.data());
-      for (int64_t i = 0; i < values; ++i) PutBigEndian(in[i], PlaceFixed(i), length_);
-      return levels;
+      const auto* in = static_cast<const In*>(values);
+      for (int64_t i = 0; i < count; ++i) PutBigEndian(in[i], PlaceFixed(i), length_);
+      return {};
     } else {
       return Fail(Code::kInternal, "a conversion that does not fit the column");
     }
   }
 
-  Result<int64_t> BytesToDecimal(int64_t& values) {
-    int64_t levels = 0;
-    if (column_.type() == parquet::Type::BYTE_ARRAY) {
-      levels = ReadScratch<parquet::ByteArrayType>(values);
-      const auto* in = reinterpret_cast<const parquet::ByteArray*>(batch_.scratch.data());
-      LITHIFY_TRY(
-          TakeDecimals(values, [in](int64_t i) { return std::span(in[i].ptr, in[i].len); }));
-    } else {
-      levels = ReadScratch<parquet::FLBAType>(values);
-      const auto* in = reinterpret_cast<const parquet::FixedLenByteArray*>(batch_.scratch.data());
-      const auto from = static_cast<size_t>(column_.descr()->type_length());
-      LITHIFY_TRY(
-          TakeDecimals(values, [in, from](int64_t i) { return std::span(in[i].ptr, from); }));
+  Status BytesToDecimal(const parquet::ColumnDescriptor& column, const void* values,
+                        int64_t count) {
+    if (column.physical_type() == parquet::Type::BYTE_ARRAY) {
+      const auto* in = static_cast<const parquet::ByteArray*>(values);
+      return TakeDecimals(count, [in](int64_t i) { return std::span(in[i].ptr, in[i].len); });
     }
-    return levels;
+    const auto* in = static_cast<const parquet::FixedLenByteArray*>(values);
+    const auto from = static_cast<size_t>(column.type_length());
+    return TakeDecimals(count, [in, from](int64_t i) { return std::span(in[i].ptr, from); });
   }
 
   template <typename BytesOf>
-  Status TakeDecimals(int64_t values, BytesOf bytes_of) {
-    constexpr bool kFixed = std::is_same_v<OutType, parquet::FLBAType>;
-    if (kFixed) batch_.fixed.resize(static_cast<size_t>(kBatchLevels * length_));
-    for (int64_t i = 0; i < values; ++i) {
+  Status TakeDecimals(int64_t count, BytesOf bytes_of) {
+    for (int64_t i = 0; i < count; ++i) {
       bool fits = false;
-      if constexpr (kFixed) {
+      if constexpr (std::is_same_v<OutType, parquet::FLBAType>) {
         fits = CopyDecimal(bytes_of(i), PlaceFixed(i), length_);
       } else if constexpr (std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>) {
-        fits = ReadDecimal(bytes_of(i), batch_.values[static_cast<size_t>(i)]);
+        fits = ReadDecimal(bytes_of(i), out_[i]);
       }
       if (!fits) {
         return Fail(Code::kCorrupt, "a decimal has more digits than its type, or none", "",
@@ -227,7 +193,85 @@ class ValueReader {
     return {};
   }
 
-  parquet::ColumnReader& column_;
+  const int length_;
+  T* const out_;
+  uint8_t* const fixed_;
+};
+
+// Reads levels into the batch's arrays, and values or indices; all return the number of levels, and
+// in `values` that of the values read.
+template <typename OutType>
+class ValueReader {
+  using T = typename OutType::c_type;
+
+ public:
+  ValueReader(EntryReader& column, Batch<T>& batch, int type_length)
+      : column_(column), batch_(batch), length_(type_length) {}
+
+  Result<int64_t> Read(const LeafSource& src, int64_t& values) {
+    if (src.conversion == Conversion::kNone) {
+      auto& reader = static_cast<TypedEntryReader<OutType>&>(column_);
+      return reader.Read(kBatchLevels, batch_.definition.data(), batch_.repetition.data(),
+                         batch_.values.get(), &values);
+    }
+    const int64_t levels = ReadScratch(values);
+    constexpr bool kFixed = std::is_same_v<OutType, parquet::FLBAType>;
+    if (kFixed) batch_.fixed.resize(static_cast<size_t>(kBatchLevels * length_));
+    ValueConverter<OutType> converter(length_, batch_.values.get(), batch_.fixed.data());
+    LITHIFY_TRY(converter.Convert(src, *column_.descr(), batch_.scratch.data(), values));
+    return levels;
+  }
+
+  // Where the values are folded.
+  int64_t ReadIndices(int64_t& values) {
+    return WithReader([&](auto& reader) {
+      return reader.ReadIndices(kBatchLevels, batch_.definition.data(), batch_.repetition.data(),
+                                batch_.indices.data(), &values);
+    });
+  }
+
+  // The dictionary that they are of, in output terms. False: one of its entries cannot be, and is
+  // an error only if it is used.
+  bool ReadDictionary(const LeafSource& src, ValueDictionary<T>& into) {
+    if (src.conversion == Conversion::kNone) {
+      into.values = static_cast<TypedEntryReader<OutType>&>(column_).dictionary();
+      return true;
+    }
+    return WithReader([&](auto& reader) {
+      const auto in = reader.dictionary();
+      into.made = std::make_unique<T[]>(in.size());
+      constexpr bool kFixed = std::is_same_v<OutType, parquet::FLBAType>;
+      if (kFixed) into.fixed.resize(in.size() * static_cast<size_t>(length_));
+      ValueConverter<OutType> converter(length_, into.made.get(), into.fixed.data());
+      into.values = std::span<const T>(into.made.get(), in.size());
+      return converter.Convert(src, *column_.descr(), in.data(), std::ssize(in)).has_value();
+    });
+  }
+
+  int64_t ReadLevelsOnly(int64_t& values) { return ReadScratch(values); }
+
+ private:
+  template <typename Body>
+  auto WithReader(Body&& body) {
+    return WithType(column_.type(), [&](auto* type) {
+      using In = std::remove_pointer_t<decltype(type)>;
+      return body(static_cast<TypedEntryReader<In>&>(column_));
+    });
+  }
+
+  // Values as they are in the input.
+  int64_t ReadScratch(int64_t& values) {
+    return WithType(column_.type(), [&](auto* type) {
+      using In = std::remove_pointer_t<decltype(type)>;
+      using Value = typename In::c_type;
+      batch_.scratch.resize(kBatchLevels * sizeof(Value) / sizeof(uint64_t) + 1);
+      return static_cast<TypedEntryReader<In>&>(column_).Read(
+          kBatchLevels, batch_.definition.data(), batch_.repetition.data(),
+          reinterpret_cast<Value*>(batch_.scratch.data()), &values);
+    });
+  }
+
+  EntryReader& column_;
   Batch<T>& batch_;
   const int length_;
 };
