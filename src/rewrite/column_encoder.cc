@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/text.h"
 #include "rewrite/arrow_io.h"
 #include "rewrite/dictionary_union.h"
 #include "rewrite/filter_values.h"
@@ -35,6 +36,7 @@ constexpr int64_t kIndexBytes = 2;        // About, of one value.
 constexpr int64_t kDictionaryEntries = 1 << 20;
 constexpr int64_t kRowInDictionary = 16;     // Times the bounds, where it ends within a row.
 constexpr int64_t kUselessEntries = 16'384;  // So many show whether a dictionary is of use.
+constexpr size_t kKeptBytes = 8 << 20;
 constexpr size_t kLengthBytes = sizeof(uint32_t);
 constexpr uint32_t kUnknown = 0xffffffff;  // An entry that was not looked up yet,
 constexpr uint32_t kAsked = 0xfffffffe;    // or is among those that are being looked up.
@@ -44,6 +46,11 @@ constexpr uint32_t kAsked = 0xfffffffe;    // or is among those that are being l
 }
 void ThrowUnless(const Status& status) {
   if (!status) Throw(status.error());
+}
+
+// What was needed once, for a huge value, is not kept.
+void ShrinkAbove(size_t bytes, std::string* text) {
+  if (text->capacity() > bytes) std::string().swap(*text);
 }
 
 // Copies a few bytes without a call.
@@ -279,7 +286,10 @@ class PageRoute {
       return aside_->Write(page);
     }
     const std::span<const uint8_t> packed = Pack(BytesOf(page.body));
-    if (!wait) return to_.WriteData(page, packed);
+    if (!wait) {
+      to_.WriteData(page, packed);
+      return ShrinkAbove(kKeptBytes, &packed_);
+    }
     if (waiting_bytes_ == nullptr) {
       constexpr int64_t kBytes = 16 << 10;
       PARQUET_ASSIGN_OR_THROW(waiting_bytes_,
@@ -408,6 +418,7 @@ class Encoder final : public TypedColumnEncoder<DType> {
       if (begins_row && union_ && IsUseless()) GiveUpDictionary();
       if (begins_row && Full()) ClosePage();
       const Unit unit = NextUnit(entries, at, source, value);
+      CheckRow(unit);
       AddValues(source, value, unit);
       if (entries_ == 0) begins_row_ = begins_row;
       AddLevels(entries, at, unit);
@@ -439,6 +450,12 @@ class Encoder final : public TypedColumnEncoder<DType> {
       if (unit.bytes <= unit_bytes_max_ || unit.rows <= 1 || most == 1) return unit;
       most = std::max<int64_t>(1, std::min(most, unit.levels) / 2);
     }
+  }
+
+  void CheckRow(const Unit& unit) const {
+    const int64_t most = options_.row_bytes_max;
+    if (most == 0 || OpenBytes() + unit.bytes <= most) return;
+    Throw(Error{Code::kLimit, "a row of more than " + FormatBytes(most), "", "raise --memory"});
   }
 
   Unit Cut(const EntrySpan& entries, int64_t at, int64_t most) const {
@@ -631,6 +648,7 @@ class Encoder final : public TypedColumnEncoder<DType> {
     chunk_sizes_->Merge(*page_sizes_);
     page_sizes_->Reset();
     route_.Send(made_, union_.has_value());
+    for (std::string* text : {&made_.body, &plain_}) ShrinkAbove(kKeptBytes, text);
     definition_.Clear();
     repetition_.Clear();
     entries_ = present_ = rows_ = 0;
@@ -661,7 +679,9 @@ class Encoder final : public TypedColumnEncoder<DType> {
       return;
     }
     if (to_.bloom_filter() != nullptr) Filter(present_);
-    made_.body += plain_;
+    // Pages may be large: levels go in front of the values, not the values behind them.
+    plain_.insert(0, made_.body);
+    made_.body.swap(plain_);
     plain_.clear();
   }
 

@@ -57,6 +57,7 @@ struct ColumnEncoderOptions {
   parquet::Encoding::type encoding = parquet::Encoding::PLAIN;
   int64_t page_bytes = 0;  // A page of so many bytes or rows is complete; it ends with a row.
   int64_t page_rows = 0;
+  int64_t row_bytes_max = 0;  // kLimit if a row has about so many and more; 0: any.
   bool statistics = true;
   size_t statistics_bytes_max = 0;  // Longer bounds are left out.
   arrow::MemoryPool* pool = nullptr;

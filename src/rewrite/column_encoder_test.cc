@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "rewrite/arrow_io.h"
 #include "rewrite/file_writer.h"
 #include "rewrite/pages_fixture.h"
 
@@ -582,6 +583,32 @@ TEST(ColumnEncoder, ARowOfManyEntriesStaysOnItsPage) {
   EXPECT_EQ(headers[2].encoding, PageEncoding::kPlain);
   EXPECT_EQ(headers[2].num_values, 1'000);
   EXPECT_NE(Open(bytes)->GetPageIndexReader()->RowGroup(0)->GetOffsetIndex(0), nullptr);
+}
+
+// Little memory bounds what one row may take, and it says so; it is no damage.
+TEST(ColumnEncoder, ARowThatMemoryDoesNotHold) {
+  const auto properties = parquet::WriterProperties::Builder().disable_dictionary()->build();
+  auto sink = arrow::io::BufferOutputStream::Create().ValueOrDie();
+  FileWriter writer(sink, SchemaOf(parquet::Type::BYTE_ARRAY, Shape::kRequired), properties);
+  writer.StartRowGroup();
+  auto options = EncoderOptions(*properties, writer.schema().Column(0));
+  options.row_bytes_max = 10'000;
+  const auto made = MakeColumnEncoder(options, *writer.NextColumn(), nullptr);
+  auto& encoder = static_cast<TypedColumnEncoder<parquet::ByteArrayType>&>(**made);
+  const std::string long_text(9'996, 'a');
+  const std::string longer_text(9'997, 'a');
+  const auto add = [&](const std::string& text) {
+    return GuardParquet("column c", [&]() -> Status {
+      const auto value = ValueOf<parquet::ByteArray>(text);
+      encoder.Add({nullptr, nullptr, 1, 1}, &value);
+      return {};
+    });
+  };
+  EXPECT_TRUE(add(long_text));
+  encoder.Finish();
+  const auto refused = add(longer_text);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kLimit);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -203,19 +204,27 @@ std::string IndexBody(std::vector<uint32_t> indices, int width) {
 }
 
 // A dictionary said to have so many values, and one page of indices.
-std::string FoldedFile(const std::string& dictionary, int32_t entries, const std::string& indices,
-                       int32_t values) {
+std::string FoldedFile(
+    const std::string& dictionary, int32_t entries, const std::string& indices, int32_t values,
+    const std::shared_ptr<const parquet::LogicalType>& logical = parquet::LogicalType::None()) {
   const auto properties =
       parquet::WriterProperties::Builder().compression(parquet::Compression::UNCOMPRESSED)->build();
-  return FileOfPages(properties, values, [&](RawColumn& column) {
-    if (entries >= 0) {
-      column.WriteDictionary(
-          HeaderOf(PageType::kDictionary, PageEncoding::kPlain, entries, dictionary),
-          BytesOf(dictionary));
-    }
-    column.WriteData(HeaderOf(PageType::kData, PageEncoding::kRleDictionary, values, indices), {},
-                     BytesOf(indices), {values, true, nullptr, nullptr});
-  });
+  return FileOfPages(
+      properties, values,
+      [&](RawColumn& column) {
+        if (entries >= 0) {
+          column.WriteDictionary(
+              HeaderOf(PageType::kDictionary, PageEncoding::kPlain, entries, dictionary),
+              BytesOf(dictionary));
+        }
+        column.WriteData(HeaderOf(PageType::kData, PageEncoding::kRleDictionary, values, indices),
+                         {}, BytesOf(indices), {values, true, nullptr, nullptr});
+      },
+      logical);
+}
+
+std::shared_ptr<const parquet::LogicalType> TimeIn(parquet::LogicalType::TimeUnit::unit unit) {
+  return parquet::LogicalType::Timestamp(true, unit);
 }
 
 class HostilePages : public RunnerTest {
@@ -250,6 +259,23 @@ TEST_F(HostilePages, AControlIsRewritten) {
   ASSERT_TRUE(report) << report.error().ToString();
   EXPECT_TRUE(
       Output(*report)->column(0)->chunk(0)->Equals(*FromJson(arrow::int64(), "[30, 10, 20, 30]")));
+}
+
+// P12: an entry that does not fit the finer unit is an error where a row has it, and only there.
+TEST_F(HostilePages, AnEntryThatCannotBeConverted) {
+  using Unit = parquet::LogicalType::TimeUnit;
+  const std::string millis = Longs({7, std::numeric_limits<int64_t>::max()});
+  Put("micros.parquet", FoldedFile(Longs({5}), 1, IndexBody({0, 0}, 1), 2, TimeIn(Unit::MICROS)));
+  Put("millis.parquet", FoldedFile(millis, 2, IndexBody({0, 0, 0}, 1), 3, TimeIn(Unit::MILLIS)));
+  const auto report = Run();
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_TRUE(Output(*report)->column(0)->chunk(0)->Equals(
+      *FromJson(arrow::timestamp(arrow::TimeUnit::MICRO, "UTC"), "[5, 5, 7000, 7000, 7000]")));
+  Put("used.parquet", FoldedFile(millis, 2, IndexBody({0, 1, 0}, 1), 3, TimeIn(Unit::MILLIS)));
+  const auto refused = Run();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kUnsupported) << refused.error().ToString();
+  EXPECT_NE(refused.error().ToString().find("p/used.parquet"), std::string::npos);
 }
 
 TEST_F(HostilePages, IndicesBeyondTheDictionary) {

@@ -54,14 +54,17 @@ inline std::vector<PageOf> PagesOf(const std::string& bytes, int group = 0, int 
   return pages;
 }
 
-// A file of one required column "c" of so many longs; `write` puts its pages.
-inline std::string FileOfPages(const std::shared_ptr<parquet::WriterProperties>& properties,
-                               int64_t rows, const std::function<void(RawColumn&)>& write) {
+// A file of one required column "c" of so many longs, of this logical type if any; `write` puts its
+// pages.
+inline std::string FileOfPages(
+    const std::shared_ptr<parquet::WriterProperties>& properties, int64_t rows,
+    const std::function<void(RawColumn&)>& write,
+    const std::shared_ptr<const parquet::LogicalType>& logical = parquet::LogicalType::None()) {
   using parquet::schema::GroupNode;
   const auto schema = std::static_pointer_cast<GroupNode>(
       GroupNode::Make("schema", parquet::Repetition::REQUIRED,
                       {parquet::schema::PrimitiveNode::Make("c", parquet::Repetition::REQUIRED,
-                                                            parquet::Type::INT64)}));
+                                                            logical, parquet::Type::INT64)}));
   auto sink = arrow::io::BufferOutputStream::Create().ValueOrDie();
   FileWriter writer(sink, schema, properties);
   writer.StartRowGroup();

@@ -586,7 +586,12 @@ class Recoder {
   // Decodes the column and encodes it again. With `threads`, they pack its pages.
   Status EncodeColumn(const FileWriter& file, RowGroupWork& work, size_t leaf, RawColumn& to,
                       PageThreads* threads) {
-    const auto options = EncoderOptions(*properties_, file.schema().Column(static_cast<int>(leaf)));
+    auto options = EncoderOptions(*properties_, file.schema().Column(static_cast<int>(leaf)));
+    // It is held as it is read, packed and unpacked, and likewise as it is written.
+    if (request_.memory_bytes > 0) {
+      options.row_bytes_max =
+          std::max({request_.memory_bytes / 4, 2 * request_.shape.page_bytes, 2 * kMiB});
+    }
     LITHIFY_TRY_ASSIGN(const auto encoder, MakeColumnEncoder(options, to, threads));
     return CopyColumn(work, leaf, encoder.get());
   }
