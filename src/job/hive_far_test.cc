@@ -52,10 +52,12 @@ class HiveFar : public testing::Test {
     auto report = world_.Job(store).Collect({}, false, CancelFlag());
     EXPECT_TRUE(report);
     requests_.clear();
+    bool loaded = false;
     for (const auto& request : store.requests()) {
-      // The load ends with a look at the manifest's time.
       requests_.push_back(request.verb + " " + request.key.substr(request.key.rfind('/') + 1));
-      if (requests_.back() == "Stat manifest.json") requests_.clear();
+      // The load ends with the manifest, of which the listing told the time.
+      if (!loaded && requests_.back() == "Get manifest.json") requests_.clear();
+      loaded = loaded || requests_.empty();
     }
     return *report;
   }
@@ -65,7 +67,7 @@ class HiveFar : public testing::Test {
   void At(std::string_view op, const std::string& key, bool before, std::function<Status()> event) {
     hook_ = [this, op, key, before, event, loaded = false](
                 std::string_view at, const std::string& of, bool is_before) mutable -> Status {
-      if (at == "Stat" && of == kSealed + "manifest.json" && !is_before) loaded = true;
+      if (at == "Get" && of == kSealed + "manifest.json" && !is_before) loaded = true;
       if (!loaded || at != op || of != key || is_before != before || happened_) return {};
       happened_ = true;
       return event();

@@ -22,6 +22,8 @@ struct Raw {
   HivePartitionState state;
   std::vector<std::string> missing;  // Live in the manifest, not in the listing.
   std::string irregular;             // The first link or special file with a data file's name.
+  // When the manifest was published, if the listing shows the very version that was read.
+  std::optional<Time> published;
 };
 
 // Lists, then reads the manifest, once. nullopt: the two do not fit, try again.
@@ -29,12 +31,12 @@ Result<std::optional<Raw>> ReadOnce(storage::Store& store, const PartitionId& id
   Raw raw;
   raw.state.id = id;
   LITHIFY_TRY_ASSIGN(const auto listing, store.List(id.key_prefix));
-  bool manifest_listed = false;
+  std::optional<storage::ObjectInfo> listed_manifest;
   for (const storage::ObjectInfo& object : listing) {
     std::string name = object.key.substr(id.key_prefix.size());
     if (name.empty() || name.ends_with('/')) continue;  // Nested keys are not ours (R200).
     if (name == table::kManifestName) {
-      manifest_listed = true;
+      listed_manifest = object;
       continue;
     }
     if (!object.regular) {
@@ -50,7 +52,11 @@ Result<std::optional<Raw>> ReadOnce(storage::Store& store, const PartitionId& id
                                .unsupported = {}});
   }
   LITHIFY_TRY_ASSIGN(raw.state.manifest, table::ReadManifest(store, id.key_prefix));
-  if (raw.state.manifest.has_value() != manifest_listed) return std::optional<Raw>();
+  if (raw.state.manifest.has_value() != listed_manifest.has_value()) return std::optional<Raw>();
+  if (listed_manifest && !listed_manifest->version.empty() &&
+      listed_manifest->version == raw.state.manifest->version) {
+    raw.published = listed_manifest->modified;
+  }
   raw.missing = plan::MissingLiveFiles(raw.state);
   std::ranges::sort(raw.state.files, {}, &HiveFile::name);
   return raw;
@@ -251,7 +257,7 @@ Result<LoadedPartition> LoadPartition(const HiveServices& services,
   LITHIFY_TRY_ASSIGN(Raw raw, ReadStable(services.store, id));
   LoadedPartition loaded;
   loaded.state = std::move(raw.state);
-  LITHIFY_TRY(RepairRetiredTimes(services.store, loaded.state));
+  LITHIFY_TRY(RepairRetiredTimes(services.store, loaded.state, raw.published));
   Time manifest_modified;  // Decides only over another writer's.
   if (loaded.state.manifest && !loaded.state.manifest->manifest.has_lineage) {
     LITHIFY_TRY_ASSIGN(manifest_modified, ManifestTime(services.store, id));
@@ -282,14 +288,17 @@ Result<LoadedPartition> LoadPartition(const HiveServices& services,
   return loaded;
 }
 
-Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state) {
+Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state,
+                          std::optional<Time> published) {
   if (!state.manifest) return {};
   HiveManifest& manifest = state.manifest->manifest;
   const auto is_own = [&](const RetiredFile& file) { return file.job_id == manifest.job_id; };
   if (!std::ranges::any_of(manifest.retired, is_own)) return {};
-  LITHIFY_TRY_ASSIGN(const Time published, ManifestTime(store, state.id));
+  if (!published) {
+    LITHIFY_TRY_ASSIGN(published, ManifestTime(store, state.id));
+  }
   for (RetiredFile& file : manifest.retired) {
-    if (is_own(file)) file.at = std::max(file.at, published);
+    if (is_own(file)) file.at = std::max(file.at, *published);
   }
   return {};
 }

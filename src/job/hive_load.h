@@ -43,8 +43,10 @@ Result<LoadedPartition> LoadPartition(const HiveServices& services,
 
 // Moves the times of files that this manifest's own job retired forward to the manifest's time: a
 // compactor may have read its clock long before its swap was applied, and the grace of readers
-// counts from the swap (H3). Publishing over the snapshot keeps the repaired times.
-Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state);
+// counts from the swap (H3). Publishing over the snapshot keeps the repaired times. `published`:
+// the manifest's time, where it is known to be that of this version; else the store is asked.
+Status RepairRetiredTimes(storage::Store& store, HivePartitionState& state,
+                          std::optional<Time> published = {});
 
 // Reads the footer of every live file (rows, what cannot be rewritten). kCorrupt if one is no
 // Parquet, or if there is no manifest although a file is a compaction's output: then the manifest

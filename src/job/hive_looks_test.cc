@@ -241,6 +241,34 @@ TEST_F(HiveLooks, CancelledNothingIsRewritten) {
   EXPECT_THAT(world_.Phases(), IsEmpty());
 }
 
+// A compacted partition has records of its inputs for good, whose times are held against the
+// manifest's: the listing tells that, if it shows the version that is read.
+TEST_F(HiveLooks, H3TheTimeOfTheManifestIsTheListings) {
+  Fill(3, {0, 1, 2});
+  ASSERT_EQ(Sweep().Count(Outcome::kCommitted), 3);
+  // The swap is applied long after the clock was read.
+  const std::string manifest = Hour(1) + "manifest.json";
+  const Time applied = world_.clock.Now() + std::chrono::minutes(50);
+  ASSERT_TRUE(world_.store.SetModified(manifest, applied));
+  world_.clock.Advance(std::chrono::minutes(61));
+  EXPECT_THAT(Sweep(true).gc.removed, SizeIs(10));
+  EXPECT_EQ(far_.Count("hour=").requests, 3 * 2);
+  // One that is published between the two is asked for its time.
+  hook_ = [&, done = false](std::string_view op, const std::string& key,
+                            bool before) mutable -> Status {
+    if (op != "List" || key != Hour(2) || before || done) return {};
+    done = true;
+    const auto now = table::ReadManifest(world_.store, Hour(2));
+    HiveManifest next = (*now)->manifest;
+    ++next.generation;
+    return world_.store.PutIf(Hour(2) + "manifest.json", table::SerializeManifest(next).value(),
+                              (*now)->version);
+  };
+  EXPECT_THAT(Sweep(true).gc.removed, SizeIs(5));
+  EXPECT_EQ(Count(far_, "Stat", Hour(2) + "manifest.json"), 1);
+  EXPECT_EQ(far_.Count("hour=").requests, 3 * 2 + 1);
+}
+
 TEST_F(HiveLooks, StatusAndCollectionSayWhatTheyDoOnDisks) {
   Fill(12, {1, 4, 7});
   ASSERT_EQ(Sweep().Count(Outcome::kCommitted), 3);

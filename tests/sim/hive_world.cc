@@ -40,6 +40,16 @@ class PlacedStore final : public storage::ForwardingStore {
  public:
   PlacedStore(storage::Store& store, bool far) : ForwardingStore(store), far_(far) {}
   bool small_reads_are_cheap() const override { return !far_; }
+  // Disks tell no versions.
+  Status ListPages(const std::string& prefix, storage::ListDepth depth,
+                   const storage::ListVisitor& visit) override {
+    return store_.ListPages(prefix, depth, [&](std::vector<storage::ObjectInfo> page) -> Status {
+      for (storage::ObjectInfo& info : page) {
+        if (!far_) info.version.clear();
+      }
+      return visit(std::move(page));
+    });
+  }
 
  private:
   const bool far_;

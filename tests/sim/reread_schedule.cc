@@ -15,11 +15,12 @@ std::optional<std::string> RunRereadSchedule() {
   if (compacted.retired.size() != 5) return "the first sweep did not compact";
   world.clock.Advance(std::chrono::minutes(61));
 
-  // Loading ends with the look at the manifest's time; the roll-back comes right after it.
+  // Loading ends with the manifest, of which the listing told the time; the roll-back comes right
+  // after it.
   bool rolled_back = false;
   storage::FaultyStore seen(
       world.store, [&](std::string_view op, const std::string& key, bool before) -> Status {
-        if (rolled_back || before || op != "Stat" || key != manifest_key) return {};
+        if (rolled_back || before || op != "Get" || key != manifest_key) return {};
         rolled_back = true;
         const auto current = table::ReadManifest(world.store, prefix);
         HiveManifest next = compacted;
