@@ -359,6 +359,7 @@ void CheckIndex(parquet::ParquetFileReader& reader, const Column& column, Shape 
                 int64_t page_rows) {
   using T = typename DType::c_type;
   const auto group = reader.GetPageIndexReader()->RowGroup(0);
+  RC_ASSERT(group != nullptr);
   const auto offsets = group->GetOffsetIndex(0);
   RC_ASSERT(offsets != nullptr);
   std::vector<int64_t> first_rows;
@@ -582,7 +583,10 @@ TEST(ColumnEncoder, ARowOfManyEntriesStaysOnItsPage) {
   EXPECT_EQ(headers[1].num_values, 9'000);
   EXPECT_EQ(headers[2].encoding, PageEncoding::kPlain);
   EXPECT_EQ(headers[2].num_values, 1'000);
-  EXPECT_NE(Open(bytes)->GetPageIndexReader()->RowGroup(0)->GetOffsetIndex(0), nullptr);
+  const auto reader = Open(bytes);
+  const auto index = reader->GetPageIndexReader()->RowGroup(0);
+  ASSERT_NE(index, nullptr);
+  EXPECT_NE(index->GetOffsetIndex(0), nullptr);
 }
 
 // Little memory bounds what one row may take, and it says so; it is no damage.
