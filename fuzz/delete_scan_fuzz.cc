@@ -45,8 +45,8 @@ void Equality(storage::Store& store, std::vector<int> ids, const rewrite::ScanBo
   target.deletes = {0};
   const auto sets = rewrite::FindEqualityDeleted(store, table, {deletes}, {target}, bounds);
   if (!Gave(sets)) return;
-  const auto facts =
-      Must(rewrite::MakeParquetRunner(store)->Inspect("f.parquet"), "the footer of what was read");
+  const auto facts = Must(rewrite::MakeParquetRunner(store)->Inspect({.key = "f.parquet"}),
+                          "the footer of what was read");
   Require(sets->size() == 1 && sets->front().size() == facts.rows, "every row is equal to itself");
 }
 

@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const lithify::CancelFlag cancel;
   fuzz::Require(store.PutNew("p/in.parquet", fuzz::Text(data, size)).has_value(), "a store");
   const auto runner = lithify::rewrite::MakeParquetRunner(store, fuzz::kMemory);
-  const auto facts = runner->Inspect("p/in.parquet");
+  const auto facts = runner->Inspect({.key = "p/in.parquet"});
   if (!fuzz::Gave(facts)) return 0;
   const auto read = runner->VerifyFile("p/in.parquet", {}, cancel);
   (void)fuzz::Gave(read);
