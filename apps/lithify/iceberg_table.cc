@@ -32,11 +32,13 @@ Result<OpenedTable> OpenTable(const TableOptions& options, const std::string& pr
   LITHIFY_TRY_ASSIGN(const auto config, LoadConfig(options.common));
   LITHIFY_TRY_ASSIGN(auto chosen, embed::ChooseCatalog(config, name.catalog, options.catalog_uri,
                                                        options.warehouse));
-  LITHIFY_TRY_ASSIGN(
-      auto session,
-      embed::IcebergSession::Open(config, chosen, {.procedure = procedure, .ident = name.ident},
-                                  embed::ProcessEnvironment()));
-  session->StopPausesWhen([&cancel = CatchSignals()] { return cancel.requested(); });
+  LITHIFY_TRY_ASSIGN(auto session,
+                     embed::IcebergSession::Open(
+                         config, chosen,
+                         {.procedure = procedure,
+                          .ident = name.ident,
+                          .stop = [&cancel = CatchSignals()] { return cancel.requested(); }},
+                         embed::ProcessEnvironment()));
   if (config.low_priority) embed::LowerThreadPriority();
   return OpenedTable{.session = std::move(session), .ident = name.ident};
 }

@@ -89,7 +89,7 @@ Result<std::vector<config::Override>> Overrides(const CommonOptions& options) {
 Result<config::HiveConfig> LoadConfig(const CommonOptions& options) {
   LITHIFY_TRY_ASSIGN(const auto overrides, Overrides(options));
   return embed::LoadConfig(options.root, options.config_file, embed::ProcessEnvironment(),
-                           overrides);
+                           overrides, [] { return g_cancel.requested(); });
 }
 
 Result<table::PartitionFilter> MakeFilter(const FilterOptions& filters, const std::string& root) {
@@ -119,7 +119,7 @@ std::unique_ptr<embed::HiveSession> OpenSession(const CommonOptions& options, in
     exit_code = session.error().code == Code::kUnsupported ? kUsage : kUnreadable;
     return nullptr;
   }
-  (*session)->StopPausesWhen([] { return g_cancel.requested(); });
+  (*session)->StopWhen([] { return g_cancel.requested(); });
   return std::move(*session);
 }
 

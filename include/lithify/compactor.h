@@ -92,8 +92,9 @@ class Compactor {
   // be had. A failed sweep never ends the loop.
   bool Start(std::chrono::milliseconds interval, Events events);
   bool Start(std::chrono::milliseconds interval) { return Start(interval, Events{}); }
-  // Asks a running sweep to stop and waits for it; the tree is consistent. Safe to call at any
-  // time, also without a loop. It may be started again.
+  // Asks a running sweep to stop and waits for it; the tree is consistent. A store that does not
+  // answer is waited for a second, and ten where it is asked to publish. Safe to call at any time,
+  // also without a loop. It may be started again.
   void Stop();
 
  private:

@@ -95,6 +95,7 @@ class RestCatalog final : public Catalog {
   // Drops the refused token; false if there is no other.
   bool Renew(const Secret& token);
   void Pause(int attempt);
+  void Sleep(Duration d);
   // A GET of `path` below the prefix that gives 200 (or 304, if `if_none_match` is there).
   Result<HttpResponse> Get(const std::string& path, const Headers& headers, int64_t max_bytes);
   // GETs page after page; `take` reads one and gives the next token.
@@ -145,12 +146,19 @@ void RestCatalog::Pause(int attempt) {
   const int64_t half = pause.count() / 2;
   const int64_t extra =
       half > 0 ? static_cast<int64_t>(random_.Next() % static_cast<uint64_t>(half)) : 0;
-  clock_.Sleep(Duration(half + extra));
+  Sleep(Duration(half + extra));
+}
+
+void RestCatalog::Sleep(Duration d) {
+  if (!options_.stop) return clock_.Sleep(d);
+  constexpr Duration kSlice = std::chrono::milliseconds(100);
+  for (; d > Duration::zero() && !options_.stop(); d -= kSlice) clock_.Sleep(std::min(d, kSlice));
 }
 
 Result<HttpResponse> RestCatalog::Send(HttpRequest request, const HttpLimits& limits, Call call) {
   const bool read = call == Call::kRead;
   for (const auto& header : options_.headers) request.headers.push_back(header);
+  request.publishes = !read;
   bool renewed = false;
   for (int attempt = 1;; ++attempt) {
     Secret token;
@@ -177,7 +185,7 @@ Result<HttpResponse> RestCatalog::Send(HttpRequest request, const HttpLimits& li
     if (!wait) {
       Pause(attempt);
     } else if (*wait <= options_.longest_pause) {
-      clock_.Sleep(*wait);
+      Sleep(*wait);
     } else {
       return response;
     }

@@ -10,7 +10,8 @@
 //   408, 429, 3xx, other 5xx     kUnknownOutcome: a gateway or the catalog's storage may have said
 //                                so after the change was made
 //   an answer cut off or unreadable, or none  kUnknownOutcome
-//   never sent                   retried, then kTransient
+//   never sent                   retried, then kTransient; kCancelled where the HTTP client was
+//                                told to stop. A commit that is under way then is given its grace.
 // Reads are retried on 408, 429, 502, 503, 504 and lost connections, with Retry-After or a growing
 // pause, within bounds, then kTransient. kLimit where an answer is larger than allowed; kCorrupt
 // for an answer that breaks the protocol.
@@ -22,6 +23,7 @@
 #define LITHIFY_CATALOG_REST_CATALOG_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -54,6 +56,8 @@ struct RestOptions {
   int max_attempts = 5;
   Duration first_pause = std::chrono::milliseconds(200);
   Duration longest_pause = std::chrono::seconds(30);  // A longer Retry-After ends the attempts.
+  // Whether pauses between tries are to end; requests are the HTTP client's. Empty: never.
+  std::function<bool()> stop;
   int page_size = 1000;
   int64_t max_entries = 1'000'000;  // Of one listing, over all its pages.
 };

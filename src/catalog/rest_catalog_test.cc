@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <thread>
 
 #include "catalog/rest_answers.h"
 #include "net/scripted_server.h"
@@ -106,12 +107,21 @@ struct World {
         }) {
     net::HttpOptions http_options;
     http_options.proxy = "";
+    http_options.stop = [this] { return stop.load(); };
+    http_options.stop_grace = milliseconds(100);
+    http_options.publish_stop_grace = milliseconds(500);
     http = std::move(net::OpenHttpClient(http_options).value());
     options.uri = server.Url("/api/catalog/");
     options.warehouse = "lake";
     options.headers = {{"Polaris-Realm", "test"}};
     options.read_timeout = seconds(5);
     options.commit_timeout = seconds(5);
+  }
+  // Limits by which a test would hang.
+  void BePatient() {
+    options.read_timeout = seconds(900);
+    options.commit_timeout = seconds(900);
+    options.stop = [this] { return stop.load(); };
   }
   Result<std::unique_ptr<Catalog>> Open() {
     return OpenRestCatalog(options, *http, &tokens, clock, random);
@@ -140,6 +150,7 @@ struct World {
     return catalog().CommitTable(kOrders, requirements, updates);
   }
 
+  std::atomic<bool> stop = false;
   std::mutex mutex;
   std::deque<ScriptedAnswer> answers;
   ScriptedServer server;
@@ -617,6 +628,50 @@ class RefusingHttp final : public net::HttpClient {
  private:
   net::HttpClient& http_;
 };
+
+// --- a stop --------------------------------------------------------------------------------------
+
+TEST(RestStop, ReadsThatHangAreGivenUp) {
+  World world({{"", Then::kHang}});
+  world.BePatient();
+  world.catalog();
+  std::jthread stopping([&] {
+    while (world.Requests().empty()) std::this_thread::yield();
+    world.stop = true;
+  });
+  EXPECT_EQ(world.catalog().LoadTable(kOrders).error().code, Code::kCancelled);
+  // Nor is it asked again.
+  EXPECT_EQ(world.Commit().error().code, Code::kCancelled);
+  EXPECT_EQ(world.Requests().size(), 1u);
+}
+
+TEST(RestStop, R115ACommitHasItsGraceAndIsInDoubtAfterThat) {
+  ScriptedAnswer late = Answer(200, TableBody());
+  late.before = milliseconds(200);
+  World world({late, {"", Then::kHang}});
+  world.BePatient();
+  world.catalog();
+  std::jthread stopping([&] {
+    while (world.Requests().empty()) std::this_thread::yield();
+    world.stop = true;
+  });
+  const auto committed = world.Commit();
+  ASSERT_TRUE(committed) << committed.error().ToString();
+  EXPECT_EQ(world.Commit().error().code, Code::kUnknownOutcome);
+  EXPECT_EQ(world.Requests().size(), 2u);
+  EXPECT_EQ(world.Commit().error().code, Code::kCancelled);
+  EXPECT_EQ(world.Requests().size(), 2u);
+}
+
+TEST(RestStop, PausesEnd) {
+  World world(
+      {Answer(503, "", {{"Retry-After", "20"}}), Answer(503, ""), Answer(200, TableBody())});
+  world.BePatient();
+  world.catalog();
+  world.stop = true;
+  EXPECT_TRUE(world.catalog().LoadTable(kOrders));
+  EXPECT_TRUE(world.clock.sleeps.empty());
+}
 
 TEST(RestCommit, NeverSentIsTriedAgainThenTransient) {
   World world({Answer(200, TableBody()), {"", Then::kReset}});

@@ -40,6 +40,7 @@ Result<catalog::LoadedTable> CommitPlain(const IcebergCommitServices& services,
       Pause(services, attempt - 1);
       continue;
     }
+    if (!lost && code == Code::kCancelled) return done;  // Not sent, and nobody is asked any more.
     const auto refused = [&] { return Fail(AsRefusal(done.error())); };
     if (!lost && services.catalog.AnswersOnce()) return refused();
     Pause(services, attempt - 1);

@@ -41,7 +41,8 @@ CommittedSnapshot FromSummary(const iceberg::Snapshot& snapshot) {
 
 bool IsKnownFailure(Code code) {
   return code == Code::kConflict || code == Code::kTransient || code == Code::kDenied ||
-         code == Code::kInvalid || code == Code::kNotFound || code == Code::kUnsupported;
+         code == Code::kInvalid || code == Code::kNotFound || code == Code::kUnsupported ||
+         code == Code::kCancelled;
 }
 
 Error AsRefusal(Error error) {
@@ -142,7 +143,8 @@ Result<catalog::LoadedTable> SnapshotPublisher::Look() {
     return !loaded && loaded.error().code == Code::kNotFound && lost_.empty() &&
            last_error_.code == Code::kNotFound;
   };
-  for (int tries = 1; !loaded && open && !dropped() && tries < kLooks; ++tries) {
+  const auto stopped = [&] { return !loaded && loaded.error().code == Code::kCancelled; };
+  for (int tries = 1; !loaded && open && !dropped() && !stopped() && tries < kLooks; ++tries) {
     Pause(services_, tries);
     loaded = services_.catalog.LoadTable(ident_);
   }
@@ -254,7 +256,8 @@ Result<std::optional<CommittedSnapshot>> SnapshotPublisher::Send(const catalog::
                             {}}
                     : std::move(now.error());
   const Code code = last_error_.code;
-  if (code == Code::kTransient || (IsKnownFailure(code) && services_.catalog.AnswersOnce())) {
+  const bool unsent = code == Code::kTransient || code == Code::kCancelled;
+  if (unsent || (IsKnownFailure(code) && services_.catalog.AnswersOnce())) {
     files.Remove();
     return std::nullopt;
   }

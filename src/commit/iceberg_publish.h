@@ -22,9 +22,10 @@
 namespace lithify::commit {
 
 // Whether CommitTable's error says, by its contract, that the commit was not applied: kTransient,
-// which is given for nothing but a request that was not sent or was taken back, and the refusals
-// kConflict, kDenied, kInvalid, kNotFound and kUnsupported. All others, as kInternal, kCorrupt and
-// kLimit, are promised by no catalog and count as an unknown outcome.
+// which is given for nothing but a request that was not sent or was taken back, kCancelled for one
+// that was not sent either, and the refusals kConflict, kDenied, kInvalid, kNotFound and
+// kUnsupported. All others, as kInternal, kCorrupt and kLimit, are promised by no catalog and count
+// as an unknown outcome.
 //
 // A refusal is believed only after a look at the table: something between us and the catalog may
 // have sent the request twice, and then it is the answer to the second of which the first was

@@ -480,6 +480,52 @@ TEST_F(IcebergPublish, CancelledBeforeTheCommitLeavesNothing) {
   EXPECT_EQ(MetadataKeys(), keys);
 }
 
+// Not sent, and nobody is asked any more: it is known that nothing happened.
+TEST_F(IcebergPublish, ACommitThatWasNotSentForAStopLeavesNothing) {
+  const RewriteCommit request = Plan({"a", "b"});
+  const std::set<std::string> keys = MetadataKeys();
+  ScriptedCatalog& script = Script();
+  script.commit_codes = {Code::kCancelled};
+  script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kCancelled); };
+  ExpectFails(Run(request), Code::kCancelled, "told so");
+  EXPECT_EQ(script.commits, 1);
+  EXPECT_EQ(MetadataKeys(), keys);
+}
+
+// R115: cut off, it may have been applied. Nothing goes, and nobody waits for who does not answer.
+TEST_F(IcebergPublish, R115ACommitThatIsCutOffByAStopIsInDoubt) {
+  for (const bool applied : {false, true}) {
+    SCOPED_TRACE(applied);
+    const RewriteCommit request = Plan({"a", "b"}, applied ? "out" : "other");
+    const std::set<std::string> keys = MetadataKeys();
+    ScriptedCatalog& script = Script();
+    script.apply_first = applied;
+    script.commit_codes = {Code::kUnknownOutcome};
+    script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kCancelled); };
+    slept_.clear();
+    ExpectFails(Run(request), Code::kUnknownOutcome, "may or may not be applied");
+    EXPECT_EQ(script.commits, 1);
+    EXPECT_EQ(script.load_codes.size(), 49u);
+    EXPECT_EQ(slept_.size(), 1u);
+    EXPECT_GT(MetadataKeys().size(), keys.size());
+  }
+}
+
+TEST_F(IcebergPublish, R115AnExpiryToo) {
+  const int64_t first = Head().snapshot_id;
+  Append({Data("c")});
+  ScriptedCatalog& script = Script();
+  const IcebergCommitter::Expiry request{ident_, Load().metadata_location, {first}, {}};
+  script.commit_codes = {Code::kCancelled};
+  ExpectFails(Committer().CommitExpiry(request), Code::kCancelled, "told so");
+  EXPECT_EQ(script.commits, 1);
+  script.commit_codes = {Code::kUnknownOutcome};
+  script.on_refusal = [&] { script.load_codes = std::vector<Code>(50, Code::kCancelled); };
+  ExpectFails(Committer().CommitExpiry(request), Code::kUnknownOutcome,
+              "may or may not be applied");
+  EXPECT_EQ(script.commits, 2);
+}
+
 TEST_F(IcebergPublish, DroppedTableIsNotFound) {
   RewriteCommit request = Plan({"a", "b"});
   request.ident.name = "gone";

@@ -1,5 +1,6 @@
 #include "lithify/compactor.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -86,7 +87,12 @@ std::string Unexpected(const std::exception& e) {
 
 class Compactor::Impl {
  public:
-  explicit Impl(std::unique_ptr<embed::HiveSession> session) : session_(std::move(session)) {}
+  explicit Impl(std::unique_ptr<embed::HiveSession> session) : session_(std::move(session)) {
+    session_->StopWhen([this] {
+      const CancelFlag* const cancel = sweeping_;
+      return cancel != nullptr && cancel->requested();
+    });
+  }
 
   SweepSummary RunOnce(const Events& events) {
     SweepSummary summary;
@@ -149,6 +155,14 @@ class Compactor::Impl {
 
   SweepSummary Sweep(const Events& events, const CancelFlag& cancel) {
     const std::lock_guard turn(sweep_mutex_);
+    // All requests are made within the sweep.
+    sweeping_ = &cancel;
+    SweepSummary summary = SweepOrFail(events, cancel);
+    sweeping_ = nullptr;
+    return summary;
+  }
+
+  SweepSummary SweepOrFail(const Events& events, const CancelFlag& cancel) {
     try {
       return SweepOnce(events, cancel);
     } catch (const std::exception& e) {
@@ -163,6 +177,8 @@ class Compactor::Impl {
     if (session_->config().low_priority) embed::LowerThreadPriority();
     if (Status writable = session_->CheckWrites(); !writable) {
       SweepSummary refused;
+      refused.cancelled = writable.error().code == Code::kCancelled;
+      if (refused.cancelled) return refused;
       refused.errors.push_back(writable.error().ToString());
       Call(refused.errors, events.on_error, std::string(refused.errors.front()));
       return refused;
@@ -193,8 +209,9 @@ class Compactor::Impl {
   }
 
   const std::unique_ptr<embed::HiveSession> session_;
-  std::mutex sweep_mutex_;  // One sweep at a time.
-  std::mutex mutex_;        // Guards what follows.
+  std::mutex sweep_mutex_;                            // One sweep at a time.
+  std::atomic<const CancelFlag*> sweeping_{nullptr};  // Of the sweep that is under way.
+  std::mutex mutex_;                                  // Guards what follows.
   std::condition_variable wake_;
   std::condition_variable stopped_;
   bool stopping_ = false;               // A Stop() waits for the end of the loop.

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "embed/hive_session.h"
+#include "net/scripted_server.h"
 
 namespace lithify {
 namespace {
@@ -281,6 +282,32 @@ TEST_F(CompactorTest, ASharedAuditLogTellsItsTreesApart) {
   ASSERT_EQ(records().size(), 2U);
   EXPECT_EQ(records()[1].event.phase, observe::AuditEvent::Phase::kCommitted);
   EXPECT_EQ(records()[1].event.tree, root_ + "/one");
+}
+
+// A loop that waits for a store that hangs ends, and may begin anew.
+TEST(CompactorInABucket, StopDoesNotWaitForAStoreThatHangs) {
+  net::ScriptedServer server([](const net::ScriptedRequest&) {
+    return net::ScriptedAnswer{"", net::ScriptedAnswer::Then::kHang};
+  });
+  std::string error;
+  const auto compactor =
+      Compactor::Open({.root = "s3://lake/tree",
+                       .config_text = "[s3]\nendpoint = \"" + server.Url("") +
+                                      "\"\naccess_key_id = \"id\"\n"
+                                      "secret_access_key = \"hush\"\nproxy = \"none\"\n",
+                       .use_environment = false},
+                      &error);
+  ASSERT_TRUE(compactor) << error;
+  for (const size_t asked : {1U, 2U}) {
+    std::atomic<int> errors = 0;
+    Compactor::Events events;
+    events.on_error = [&](const std::string&) { ++errors; };
+    ASSERT_TRUE(compactor->Start(std::chrono::hours(1), events));
+    while (server.Requests().size() < asked) std::this_thread::yield();
+    compactor->Stop();
+    EXPECT_EQ(server.Requests().size(), asked);
+    EXPECT_EQ(errors, 0);  // It was asked to stop: nothing is wrong.
+  }
 }
 
 }  // namespace

@@ -54,13 +54,15 @@ std::string PrefixOf(const storage::S3Place& place) {
 // The file has to be reached by what is known without it.
 Result<config::HiveConfig> LoadConfigInBucket(const storage::S3Place& place,
                                               const Environment& environment,
-                                              const std::vector<config::Override>& overrides) {
+                                              const std::vector<config::Override>& overrides,
+                                              std::function<bool()> stop) {
   LITHIFY_TRY_ASSIGN(config::HiveConfig known,
                      config::LoadHiveConfig("", "", environment, overrides));
   SystemClock clock;
   SystemRandom random;
   LITHIFY_TRY_ASSIGN(const auto access,
                      storage::S3Access::Open(known.s3, LookUpIn(environment), clock, random));
+  access->StopWhen(std::move(stop));
   const auto store = access->Store(place.bucket, PrefixOf(place));
   const auto file = store->Get(std::string(kConfigName), kConfigBytesMax);
   if (!file && file.error().code == Code::kNotFound) return known;
@@ -106,10 +108,11 @@ std::string KeyBelow(const std::string& root, const std::string& partition) {
 
 Result<config::HiveConfig> LoadConfig(const std::string& root, const std::string& config_file,
                                       const Environment& environment,
-                                      const std::vector<config::Override>& overrides) {
+                                      const std::vector<config::Override>& overrides,
+                                      std::function<bool()> stop) {
   LITHIFY_TRY_ASSIGN(const Root place, ParseRoot(root));
   if (place.s3 && config_file.empty()) {
-    return LoadConfigInBucket(*place.s3, environment, overrides);
+    return LoadConfigInBucket(*place.s3, environment, overrides, std::move(stop));
   }
   std::string path = config_file;
   if (path.empty() && !place.path.empty()) {
@@ -173,8 +176,8 @@ Result<std::unique_ptr<HiveSession>> HiveSession::OpenS3(const storage::S3Place&
   return session;
 }
 
-void HiveSession::StopPausesWhen(std::function<bool()> stop) {
-  if (s3_) s3_->StopPausesWhen(std::move(stop));
+void HiveSession::StopWhen(std::function<bool()> stop) {
+  if (s3_) s3_->StopWhen(std::move(stop));
 }
 
 Status HiveSession::CheckWrites() {

@@ -45,10 +45,12 @@ std::string KeyBelow(const std::string& root, const std::string& partition);
 // the defaults). kInvalid for everything that is wrong with it.
 //
 // How a bucket is reached has to be known before a file in it is read: there, [s3] is kInvalid
-// unless the environment and `overrides` say the same.
+// unless the environment and `overrides` say the same. `stop` is what S3Access::StopWhen() gets for
+// that; empty: never.
 Result<config::HiveConfig> LoadConfig(const std::string& root, const std::string& config_file,
                                       const Environment& environment,
-                                      const std::vector<config::Override>& overrides);
+                                      const std::vector<config::Override>& overrides,
+                                      std::function<bool()> stop = {});
 
 // One job on an opened tree, with what belongs to it alone.
 class HiveWork {
@@ -73,8 +75,8 @@ class HiveSession {
                                                    config::HiveConfig config,
                                                    const Environment& environment);
 
-  // S3Access::StopPausesWhen(), for a tree in a bucket.
-  void StopPausesWhen(std::function<bool()> stop);
+  // S3Access::StopWhen(), for a tree in a bucket. Before the first request.
+  void StopWhen(std::function<bool()> stop);
 
   // Before the first write: whether the store keeps its word on conditional writes, tried out with
   // an object under _lithify/ (Q2). Asked once; nothing is done for a local tree. kUnsupported if

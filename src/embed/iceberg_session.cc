@@ -107,7 +107,8 @@ Result<config::CatalogConfig> ChooseCatalog(const config::HiveConfig& config,
           name + "] section in the configuration file");
 }
 
-Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog) {
+Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog,
+                                   const std::function<bool()>& stop) {
   std::string beside;
   std::string path;
   if (catalog.uri.starts_with(kSqlite)) {
@@ -121,7 +122,7 @@ Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog) {
   }
   if (audit_path_.empty()) audit_path_ = std::move(beside);
   audit_ = observe::OpenFileAuditLog(audit_path_);
-  return path.empty() ? OpenRest(catalog) : OpenSqlite(catalog, path);
+  return path.empty() ? OpenRest(catalog, stop) : OpenSqlite(catalog, path);
 }
 
 // Where there is no catalog at all, there is no place for its log, and nobody who refused.
@@ -151,8 +152,11 @@ Status IcebergSession::OpenSqlite(const config::CatalogConfig& catalog, const st
   return {};
 }
 
-Status IcebergSession::OpenRest(const config::CatalogConfig& catalog) {
-  LITHIFY_TRY_ASSIGN(http_, net::OpenHttpClient({}));
+Status IcebergSession::OpenRest(const config::CatalogConfig& catalog,
+                                const std::function<bool()>& stop) {
+  net::HttpOptions http;
+  http.stop = stop;
+  LITHIFY_TRY_ASSIGN(http_, net::OpenHttpClient(std::move(http)));
   if (!catalog.token.empty()) {
     tokens_ = std::make_unique<net::StaticToken>(catalog.token);
   } else if (!catalog.client_id.empty()) {
@@ -173,6 +177,7 @@ Status IcebergSession::OpenRest(const config::CatalogConfig& catalog) {
   options.uri = catalog.uri;
   options.warehouse = catalog.warehouse;
   options.headers = catalog.headers;
+  options.stop = stop;
   LITHIFY_TRY_ASSIGN(catalog_,
                      catalog::OpenRestCatalog(options, *http_, tokens_.get(), clock_, random_));
   lending_options_ = std::move(options);
@@ -201,12 +206,13 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
   }
   session->buckets_ = std::make_unique<TableBuckets>(config.s3, environment, std::move(lender),
                                                      session->clock_, session->random_);
+  session->buckets_->StopWhen(call.stop);
   session->locations_ = storage::MakeLakeLocations(
       [buckets = session->buckets_.get()](const std::string& bucket, const std::string& location) {
         return buckets->Open(bucket, location);
       },
       {.direct = config.direct_io});
-  if (Status opened = session->OpenCatalog(catalog); !opened) {
+  if (Status opened = session->OpenCatalog(catalog, call.stop); !opened) {
     session->AuditRefusal(call, catalog.uri, opened.error());
     return Fail(std::move(opened.error()));
   }

@@ -43,6 +43,8 @@ class IcebergSession {
     std::string procedure;
     catalog::TableIdent ident;
     std::string principal = {};
+    // For the catalog and for what is in buckets: S3Access::StopWhen(). Empty: never.
+    std::function<bool()> stop = {};
   };
 
   // `config` gives the limits and the audit log; `catalog` what to open: sqlite:///path/to.db,
@@ -52,9 +54,6 @@ class IcebergSession {
                                                       const config::CatalogConfig& catalog,
                                                       const Call& call,
                                                       const Environment& environment);
-
-  // S3Access::StopPausesWhen(), for what is in buckets.
-  void StopPausesWhen(std::function<bool()> stop) { buckets_->StopPausesWhen(std::move(stop)); }
 
   // Borrows this session and `progress`.
   job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal);
@@ -66,10 +65,10 @@ class IcebergSession {
 
  private:
   explicit IcebergSession(const config::HiveConfig& config) : config_(config) {}
-  Status OpenCatalog(const config::CatalogConfig& catalog);
+  Status OpenCatalog(const config::CatalogConfig& catalog, const std::function<bool()>& stop);
   // The table, with what the catalog lends for it.
   Result<catalog::LoadedTable> Borrow(const catalog::TableIdent& ident);
-  Status OpenRest(const config::CatalogConfig& catalog);
+  Status OpenRest(const config::CatalogConfig& catalog, const std::function<bool()>& stop);
   Status OpenSqlite(const config::CatalogConfig& catalog, const std::string& path);
   void AuditRefusal(const Call& call, const std::string& catalog_uri, const Error& error);
 

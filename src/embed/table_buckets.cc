@@ -131,7 +131,7 @@ Result<S3Access*> TableBuckets::AccessFor(const std::string& location) {
 Result<S3Access*> TableBuckets::Own() {
   if (!own_access_) {
     LITHIFY_TRY_ASSIGN(own_access_, S3Access::Open(own_, LookUpIn(environment_), clock_, random_));
-    own_access_->StopPausesWhen(stop_);
+    own_access_->StopWhen(stop_);
   }
   return own_access_.get();
 }
@@ -158,7 +158,7 @@ Result<S3Access*> TableBuckets::Lent(const Loan& loan) {
   LITHIFY_TRY_ASSIGN(access,
                      S3Access::Open(std::move(settings), LookUpIn(environment_), clock_, random_,
                                     storage::MakeRenewedCredentials(fetch, clock_)));
-  access->StopPausesWhen(stop_);
+  access->StopWhen(stop_);
   return access.get();
 }
 

@@ -49,8 +49,8 @@ class TableBuckets {
                Random& random);
   ~TableBuckets();
 
-  // S3Access::StopPausesWhen(), of all that it opens. Before the first Open().
-  void StopPausesWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
+  // S3Access::StopWhen(), of all that it opens. Before the first Open().
+  void StopWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
 
   // The store of a whole bucket for a canonical location in it. The lender is asked when the first
   // one is opened, and again before a loan runs out (I34). kDenied: the catalog lends, but not for

@@ -639,21 +639,22 @@ TEST(HiveSweep, OutputsOfAFailedSwapAreDiscarded) {
   EXPECT_THAT(world.Phases(), ElementsAre("intent 2", "aborted 2"));
 }
 
-// Holds the first replacement of an object back, and says that it timed out.
+// Holds the first replacement of an object back, and says that it timed out; later ones fail as
+// they are told to.
 class DelayingStore final : public storage::ForwardingStore {
  public:
   using ForwardingStore::ForwardingStore;
+  Code later = Code::kTransient;
 
   // The delayed request lands.
   Status Land() { return store_.PutIf(key_, bytes_, version_); }
 
   Status PutIf(const std::string& key, std::string_view bytes,
                const std::string& version) override {
-    if (key_.empty()) {
-      key_ = key;
-      bytes_ = bytes;
-      version_ = version;
-    }
+    if (!key_.empty()) return Fail(later, "not this time", key);
+    key_ = key;
+    bytes_ = bytes;
+    version_ = version;
     return Fail(Code::kTransient, "timed out", key);
   }
 
@@ -681,6 +682,23 @@ TEST(HiveSweep, H5_ADelayedSwapFindsItsOutputs) {
   EXPECT_EQ(world.LiveRows(kSealed), kFiveRows);
   EXPECT_EQ(world.Sweep()->reconciled, 1);
   EXPECT_EQ(world.Phases().back(), "committed 2");
+}
+
+// R302: a stop, or a refusal, that ends a later try says nothing of the one that is under way.
+TEST(HiveSweep, H5_WhatEndsALaterTrySaysNothingOfADelayedOne) {
+  for (const Code code : {Code::kCancelled, Code::kDenied, Code::kInvalid}) {
+    SCOPED_TRACE(CodeName(code));
+    JobWorld world;
+    world.WriteFive(kSealed);
+    DelayingStore delaying(world.store);
+    delaying.later = code;
+    EXPECT_EQ(Of(world.Sweep(delaying), kSealed).error->code, Code::kUnknownOutcome);
+    EXPECT_THAT(world.Phases(), ElementsAre("intent 2", "unknown 2"));
+    ASSERT_TRUE(delaying.Land());
+    EXPECT_EQ(world.LiveRows(kSealed), kFiveRows);
+    EXPECT_EQ(world.Sweep()->reconciled, 1);
+    EXPECT_EQ(world.Phases().back(), "committed 2");
+  }
 }
 
 // The same request that never lands: the next sweeps do the work, and the outputs go in the end.

@@ -487,6 +487,7 @@ Result<ManifestSnapshot> PartitionRun::Swap(const rewrite::GroupReport& report, 
   }
   request.rows_in = report.rows_in;
   request.rows_out = report.rows_out;
+  bool may_come = false;  // One that was not there when we looked, and may be on its way still.
   for (int attempt = 1;; ++attempt) {
     auto published = committer_.Swap(Scope(), request);
     if (published) return published;
@@ -494,9 +495,16 @@ Result<ManifestSnapshot> PartitionRun::Swap(const rewrite::GroupReport& report, 
       if (!Rebase(event.outputs)) return published;
       LITHIFY_TRY(RecordRebase(event, published.error()));
       request.planned = *loaded_.state.manifest;
+      // On what it was made for, another generation has been published: it can come no more.
+      may_come = false;
       attempt = 0;
     } else if (published.error().code != Code::kTransient || attempt == kSwapsMax) {
+      // What ended this try, a stop perhaps, says nothing of the ones before it.
+      const bool transient = published.error().code == Code::kTransient;
+      if (may_come && !transient) published.error().code = Code::kUnknownOutcome;
       return published;
+    } else {
+      may_come = true;
     }
   }
 }

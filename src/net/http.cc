@@ -4,8 +4,10 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 
@@ -14,6 +16,8 @@ namespace {
 
 constexpr size_t kMaxHeaderBytes = 256 * 1024;
 constexpr size_t kMaxIdleHandles = 64;
+constexpr int kStopPollMs = 100;
+constexpr int kPollMs = 1000;
 
 std::string LowerCase(std::string_view text) {
   std::string out(text);
@@ -184,46 +188,129 @@ bool IsLocalProblem(CURLcode code) {
          code == CURLE_SSL_CIPHER;
 }
 
+// What the requests of a client know of a stop. Thread-safe.
+class Stop {
+ public:
+  using Moment = std::chrono::steady_clock::time_point;
+
+  explicit Stop(const HttpOptions& options)
+      : asked_(options.stop),
+        grace_(options.stop_grace),
+        publish_grace_(options.publish_stop_grace) {}
+
+  bool possible() const { return static_cast<bool>(asked_); }
+  // Whether none is begun any more.
+  bool Refuses() { return IsOn() && gave_up_; }
+  // Whether one that began then is given up now.
+  bool GivesUp(Moment began, bool publishes) {
+    if (!IsOn()) return false;
+    const Moment since{std::chrono::steady_clock::duration(since_.load())};
+    const Moment until = std::max(since + (publishes ? publish_grace_ : grace_), began + grace_);
+    if (std::chrono::steady_clock::now() < until) return false;
+    gave_up_ = true;
+    return true;
+  }
+
+ private:
+  bool IsOn() {
+    if (!asked_ || !asked_()) {
+      since_ = 0;
+      gave_up_ = false;
+      return false;
+    }
+    int64_t never = 0;
+    since_.compare_exchange_strong(never,
+                                   std::chrono::steady_clock::now().time_since_epoch().count());
+    return true;
+  }
+
+  const std::function<bool()> asked_;
+  const Duration grace_;
+  const Duration publish_grace_;
+  std::atomic<int64_t> since_{0};  // Of the steady clock; 0: no stop.
+  std::atomic<bool> gave_up_{false};
+};
+
+// A transfer and what drives it, with its kept connections.
+struct Handle {
+  CURL* easy = nullptr;
+  CURLM* multi = nullptr;
+};
+
+void Free(const Handle& handle) {
+  curl_easy_cleanup(handle.easy);
+  curl_multi_cleanup(handle.multi);
+}
+
 class CurlHttpClient final : public HttpClient {
  public:
-  explicit CurlHttpClient(HttpOptions options) : options_(std::move(options)) {}
+  explicit CurlHttpClient(HttpOptions options) : options_(std::move(options)), stop_(options_) {}
   ~CurlHttpClient() override {
-    for (CURL* handle : idle_) curl_easy_cleanup(handle);
+    for (const Handle& handle : idle_) Free(handle);
   }
 
   Result<HttpResponse> Send(const HttpRequest& request, const HttpLimits& limits) override;
 
  private:
-  CURL* Take();
-  void GiveBack(CURL* handle);
-  Result<HttpResponse> Perform(CURL* handle, const HttpRequest& request, const HttpLimits& limits);
+  std::optional<Handle> Take();
+  void GiveBack(const Handle& handle);
+  Result<HttpResponse> Perform(const Handle& handle, const HttpRequest& request,
+                               const HttpLimits& limits);
   bool SetUp(CURL* handle, const HttpRequest& request, const HttpLimits& limits) const;
+  // Until it is done; nullopt: it was given up.
+  std::optional<CURLcode> Drive(const Handle& handle, bool publishes);
 
   const HttpOptions options_;
+  Stop stop_;
   std::mutex mutex_;
-  std::vector<CURL*> idle_;  // Each keeps its connections; the last used is taken first.
+  std::vector<Handle> idle_;  // Each keeps its connections; the last used is taken first.
 };
 
-CURL* CurlHttpClient::Take() {
+std::optional<Handle> CurlHttpClient::Take() {
   {
     std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
-      CURL* handle = idle_.back();
+      const Handle handle = idle_.back();
       idle_.pop_back();
       return handle;
     }
   }
-  return curl_easy_init();
+  const Handle handle{curl_easy_init(), curl_multi_init()};
+  if (handle.easy != nullptr && handle.multi != nullptr) return handle;
+  Free(handle);
+  return std::nullopt;
 }
 
-void CurlHttpClient::GiveBack(CURL* handle) {
-  curl_easy_reset(handle);  // Options only: connections stay.
+void CurlHttpClient::GiveBack(const Handle& handle) {
+  curl_easy_reset(handle.easy);  // Options only: connections stay.
   std::lock_guard lock(mutex_);
   if (idle_.size() < kMaxIdleHandles) {
     idle_.push_back(handle);
   } else {
-    curl_easy_cleanup(handle);
+    Free(handle);
   }
+}
+
+std::optional<CURLcode> CurlHttpClient::Drive(const Handle& handle, bool publishes) {
+  const Stop::Moment began = std::chrono::steady_clock::now();
+  if (curl_multi_add_handle(handle.multi, handle.easy) != CURLM_OK) return CURLE_FAILED_INIT;
+  std::optional<CURLcode> code = CURLE_FAILED_INIT;
+  int running = 1;
+  while (curl_multi_perform(handle.multi, &running) == CURLM_OK && running > 0) {
+    if (stop_.GivesUp(began, publishes)) {
+      code.reset();
+      break;
+    }
+    const int wait = stop_.possible() ? kStopPollMs : kPollMs;
+    if (curl_multi_poll(handle.multi, nullptr, 0, wait, nullptr) != CURLM_OK) break;
+  }
+  int left = 0;
+  while (const CURLMsg* message = curl_multi_info_read(handle.multi, &left)) {
+    if (message->msg == CURLMSG_DONE) code = message->data.result;
+  }
+  // One that is not done loses its connection.
+  curl_multi_remove_handle(handle.multi, handle.easy);
+  return code;
 }
 
 bool SetMethod(CURL* handle, const HttpRequest& request) {
@@ -263,6 +350,8 @@ bool CurlHttpClient::SetUp(CURL* handle, const HttpRequest& request,
   set(CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(limits.connect_timeout));
   set(CURLOPT_TIMEOUT_MS, Milliseconds(limits.total_timeout));
   set(CURLOPT_TCP_KEEPALIVE, 1L);
+  // Who stops does not wait for a name that is being looked up.
+  if (stop_.possible()) set(CURLOPT_QUICK_EXIT, 1L);
   set(CURLOPT_SSL_VERIFYPEER, 1L);
   set(CURLOPT_SSL_VERIFYHOST, 2L);
   set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
@@ -291,8 +380,9 @@ bool AddHeaders(const HttpRequest& request, HeaderList* list) {
          list->Add("Authorization: " + request.authorization.Reveal());
 }
 
-Result<HttpResponse> CurlHttpClient::Perform(CURL* handle, const HttpRequest& request,
+Result<HttpResponse> CurlHttpClient::Perform(const Handle& whole, const HttpRequest& request,
                                              const HttpLimits& limits) {
+  CURL* const handle = whole.easy;
   const std::string where =
       std::string(MethodName(request.method)) + " " + UrlForMessages(request.url);
   HeaderList headers;
@@ -311,7 +401,8 @@ Result<HttpResponse> CurlHttpClient::Perform(CURL* handle, const HttpRequest& re
                   curl_easy_setopt(handle, CURLOPT_WRITEDATA, &exchange) == CURLE_OK;
   if (!ok) return Fail(Code::kInternal, "libcurl refused an option", where);
 
-  const CURLcode code = curl_easy_perform(handle);
+  const std::optional<CURLcode> driven = Drive(whole, request.publishes);
+  const CURLcode code = driven.value_or(CURLE_ABORTED_BY_CALLBACK);
   long sent = 0;  // Bytes of the request that the connection took.
   curl_easy_getinfo(handle, CURLINFO_REQUEST_SIZE, &sent);
   if (code == CURLE_OK) {
@@ -322,6 +413,7 @@ Result<HttpResponse> CurlHttpClient::Perform(CURL* handle, const HttpRequest& re
     return std::move(exchange.response);
   }
   std::string why = detail[0] != 0 ? detail : curl_easy_strerror(code);
+  if (!driven) why = "stopped on request";
   // Bytes may have gone to a proxy, to ask it for a tunnel, without the request itself.
   if (exchange.sends == 0 || (exchange.sends == 1 && sent == 0)) {
     if (IsCertificateProblem(code)) {
@@ -329,16 +421,16 @@ Result<HttpResponse> CurlHttpClient::Perform(CURL* handle, const HttpRequest& re
                   "check the host name, or name the CA file that signed it");
     }
     if (IsLocalProblem(code)) return Fail(Code::kInvalid, std::move(why), where);
-    return Fail(Code::kTransient, "not sent: " + why, where);
+    return Fail(driven ? Code::kTransient : Code::kCancelled, "not sent: " + why, where);
   }
+  const bool reads = request.method == HttpMethod::kGet || request.method == HttpMethod::kHead;
+  if (!driven && reads) return Fail(Code::kCancelled, std::move(why), where);
   if (exchange.too_large) {
     const auto most = exchange.partial && !request.into.empty()
                           ? static_cast<int64_t>(request.into.size())
                           : limits.max_response_bytes;
     why = "the answer is larger than " + std::to_string(most) + " bytes";
-    if (request.method == HttpMethod::kGet || request.method == HttpMethod::kHead) {
-      return Fail(Code::kLimit, std::move(why), where);
-    }
+    if (reads) return Fail(Code::kLimit, std::move(why), where);
   }
   if (exchange.headers_too_large) why = "the answer's header is too large";
   return Fail(Code::kUnknownOutcome, "sent, but no whole answer came: " + why, where);
@@ -346,10 +438,13 @@ Result<HttpResponse> CurlHttpClient::Perform(CURL* handle, const HttpRequest& re
 
 Result<HttpResponse> CurlHttpClient::Send(const HttpRequest& request, const HttpLimits& limits) {
   LITHIFY_TRY(CheckRequest(request, limits));
-  CURL* handle = Take();
-  if (handle == nullptr) return Fail(Code::kInternal, "libcurl gave no handle");
-  Result<HttpResponse> response = Perform(handle, request, limits);
-  GiveBack(handle);
+  if (stop_.Refuses()) {
+    return Fail(Code::kCancelled, "not sent: stopped on request", UrlForMessages(request.url));
+  }
+  const std::optional<Handle> handle = Take();
+  if (!handle) return Fail(Code::kInternal, "libcurl gave no handle");
+  Result<HttpResponse> response = Perform(*handle, request, limits);
+  GiveBack(*handle);
   return response;
 }
 

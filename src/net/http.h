@@ -14,12 +14,15 @@
 //                    cut off).
 //   kLimit           GET and HEAD only: the answer is larger than allowed. For the other methods
 //                    that is kUnknownOutcome.
+//   kCancelled       HttpOptions::stop said so: never sent, or GET and HEAD. For the other methods,
+//                    once a byte of them was sent, that is kUnknownOutcome.
 // Messages name host and path; never a query, a header's value or a body.
 #ifndef LITHIFY_NET_HTTP_H_
 #define LITHIFY_NET_HTTP_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,6 +53,9 @@ struct HttpRequest {
   bool may_repeat = false;
   // Past any proxy: to the machine itself, of which a proxy has another.
   bool direct = false;
+  // It makes something visible: it is given longer after a stop, since nobody knows what became of
+  // it once it is cut off.
+  bool publishes = false;
   // The body of a 206 (part of what is stored) goes here instead of into the response; one that is
   // longer is too large. Alive until Send returns; undefined after an error.
   std::span<std::byte> into;
@@ -95,6 +101,14 @@ struct HttpOptions {
   // the hosts that are spoken to directly in any case. https:// goes through a tunnel, in which the
   // proxy sees the host's name only.
   std::optional<std::string> proxy;
+  // Whether to stop; asked by each request, ten times a second. Thread-safe, and may take it back.
+  // Empty: never. Then what is under way may go on for `stop_grace`, so that what is nearly there
+  // comes in, and what publishes for `publish_stop_grace`. What begins after that (an end that is
+  // to be told) is given `stop_grace` from its begin. From the first that was given up on no other
+  // is sent: nobody answers.
+  std::function<bool()> stop;
+  Duration stop_grace = std::chrono::seconds(1);
+  Duration publish_stop_grace = std::chrono::seconds(10);
 };
 
 // libcurl with a pool of kept connections. kInvalid if the CA file can't be read.

@@ -2,7 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
@@ -529,6 +533,148 @@ TEST(HttpText, RetryAfter) {
   EXPECT_EQ(ParseRetryAfter("", now), std::nullopt);
   EXPECT_EQ(ParseRetryAfter("soon", now), std::nullopt);
   EXPECT_EQ(ParseRetryAfter("-5", now), std::nullopt);
+}
+
+// --- a stop --------------------------------------------------------------------------------------
+
+// Limits that would outlive every test.
+HttpLimits Patient() { return HttpLimits(seconds(900), seconds(900), 1 << 20); }
+
+class HttpStopTest : public testing::Test {
+ protected:
+  HttpStopTest() {
+    HttpOptions options;
+    options.proxy = "";
+    options.stop = [this] { return stop_.load(); };
+    options.stop_grace = milliseconds(100);
+    options.publish_stop_grace = milliseconds(600);
+    client_ = std::move(OpenHttpClient(std::move(options)).value());
+  }
+  // Stops once `server` has been asked `requests` times.
+  void StopAfter(const ScriptedServer& server, size_t requests) {
+    while (server.Requests().size() < requests) std::this_thread::yield();
+    stop_ = true;
+  }
+  Error ErrorOf(HttpRequest request) {
+    const auto response = client_->Send(request, Patient());
+    EXPECT_FALSE(response);
+    return response ? Error() : response.error();
+  }
+
+  std::atomic<bool> stop_{false};
+  std::unique_ptr<HttpClient> client_;
+};
+
+TEST_F(HttpStopTest, ARequestThatHangsIsGivenUp) {
+  struct Case {
+    const char* what;
+    HttpMethod method;
+    std::string bytes;  // Of the answer, before it hangs.
+    Code code;
+  };
+  const std::string header = "HTTP/1.1 200 OK\r\nContent-Le";
+  const std::string body = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf";
+  for (const Case& one : {Case{"no answer", HttpMethod::kGet, "", Code::kCancelled},
+                          Case{"in the header", HttpMethod::kGet, header, Code::kCancelled},
+                          Case{"in the body", HttpMethod::kGet, body, Code::kCancelled},
+                          Case{"of a HEAD", HttpMethod::kHead, "", Code::kCancelled},
+                          Case{"no answer", HttpMethod::kPut, "", Code::kUnknownOutcome},
+                          Case{"in the header", HttpMethod::kPost, header, Code::kUnknownOutcome},
+                          Case{"in the body", HttpMethod::kDelete, body, Code::kUnknownOutcome}}) {
+    stop_ = false;
+    ScriptedServer server(
+        [&](const ScriptedRequest&) { return ScriptedAnswer{one.bytes, Then::kHang}; });
+    std::jthread stopping([&] { StopAfter(server, 1); });
+    const Error error = ErrorOf(Request(one.method, server.Url("/x?hush")));
+    EXPECT_EQ(error.code, one.code) << one.what;
+    EXPECT_THAT(error.ToString(), HasSubstr("stopped on request"));
+    EXPECT_THAT(error.ToString(), Not(HasSubstr("hush")));
+  }
+}
+
+TEST_F(HttpStopTest, AnUploadThatNobodyReadsIsGivenUp) {
+  ScriptedServer server([](const ScriptedRequest&) { return Answer(200, ""); });
+  server.OnAccept(Then::kHang);
+  std::jthread stopping([&] {
+    while (server.connections() < 1) std::this_thread::yield();
+    stop_ = true;
+  });
+  // More than the buffers between them hold.
+  const Error error =
+      ErrorOf(Request(HttpMethod::kPut, server.Url("/"), std::string(64 << 20, 'x')));
+  EXPECT_EQ(error.code, Code::kUnknownOutcome);
+}
+
+TEST_F(HttpStopTest, WhatWasNeverSentIsCancelledInAnyCase) {
+  // It listens, and its queue of connections is full: nobody answers the next one.
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener, 0), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::vector<int> queued;
+  for (int i = 0; i < 8; ++i) {
+    queued.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    (void)connect(queued.back(), reinterpret_cast<sockaddr*>(&address), size);
+  }
+  stop_ = true;
+  const std::string url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + "/";
+  for (const HttpMethod method : {HttpMethod::kGet, HttpMethod::kPut}) {
+    const Error error = ErrorOf(Request(method, url));
+    EXPECT_EQ(error.code, Code::kCancelled);
+    EXPECT_THAT(error.message, HasSubstr("not sent: stopped on request"));
+  }
+  for (const int fd : queued) close(fd);
+  close(listener);
+}
+
+// Who answers is heard after a stop, too. Who was given up on is not asked again, until the stop is
+// taken back.
+TEST_F(HttpStopTest, AfterAStopWhoAnswersIsHeard) {
+  std::atomic<bool> hangs = false;
+  ScriptedServer server([&](const ScriptedRequest&) {
+    return hangs ? ScriptedAnswer{"", Then::kHang} : Answer(200, "here");
+  });
+  stop_ = true;
+  EXPECT_EQ(client_->Send(Request(HttpMethod::kGet, server.Url("/")), Patient())->body, "here");
+  EXPECT_EQ(client_->Send(Request(HttpMethod::kPut, server.Url("/")), Patient())->body, "here");
+  hangs = true;
+  EXPECT_EQ(ErrorOf(Request(HttpMethod::kGet, server.Url("/"))).code, Code::kCancelled);
+  hangs = false;
+  const size_t asked = server.Requests().size();
+  for (const HttpMethod method : {HttpMethod::kGet, HttpMethod::kPost}) {
+    HttpRequest request = Request(method, server.Url("/"));
+    request.publishes = method == HttpMethod::kPost;
+    EXPECT_EQ(ErrorOf(request).code, Code::kCancelled);
+  }
+  EXPECT_EQ(server.Requests().size(), asked);
+  stop_ = false;
+  EXPECT_EQ(client_->Send(Request(HttpMethod::kGet, server.Url("/")), Patient())->body, "here");
+}
+
+// What publishes is given longer; but not for ever.
+TEST_F(HttpStopTest, WhatPublishesIsGivenLonger) {
+  ScriptedServer server([&](const ScriptedRequest& request) {
+    if (request.target == "/hangs") return ScriptedAnswer{"", Then::kHang};
+    ScriptedAnswer answer = Answer(200, "published");
+    answer.before = milliseconds(300);
+    return answer;
+  });
+  const auto publish = [&](const char* target) {
+    HttpRequest request = Request(HttpMethod::kPut, server.Url(target), "x");
+    request.publishes = true;
+    return client_->Send(request, Patient());
+  };
+  {
+    std::jthread stopping([&] { StopAfter(server, 1); });
+    const auto published = publish("/late");
+    ASSERT_TRUE(published) << published.error().ToString();
+    EXPECT_EQ(published->body, "published");
+  }
+  EXPECT_EQ(publish("/hangs").error().code, Code::kUnknownOutcome);
 }
 
 }  // namespace

@@ -144,7 +144,10 @@ bool ScriptedServer::Read(Connection& connection) {
 void ScriptedServer::Run() {
   while (!stop_) {
     std::vector<pollfd> waiting{{listener_, POLLIN, 0}};
-    for (const Connection& connection : open_) waiting.push_back({connection.fd, POLLIN, 0});
+    for (const Connection& connection : open_) {
+      // One that hangs is not even read from.
+      waiting.push_back({connection.hanging ? -1 : connection.fd, POLLIN, 0});
+    }
     if (poll(waiting.data(), waiting.size(), 20) <= 0) continue;
     std::vector<Connection> kept;
     for (size_t i = 0; i < open_.size(); ++i) {

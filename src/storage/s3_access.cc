@@ -120,6 +120,7 @@ Result<std::unique_ptr<S3Access>> S3Access::Open(S3Settings settings,
   if (const std::string& proxy = known.proxy.Reveal(); !proxy.empty()) {
     http.proxy = proxy == "none" ? std::string() : proxy;
   }
+  http.stop = [raw = access.get()] { return raw->stopped(); };
   LITHIFY_TRY_ASSIGN(access->http_, net::OpenHttpClient(std::move(http)));
   if (lent) {
     access->credentials_ = std::move(lent);
@@ -131,7 +132,7 @@ Result<std::unique_ptr<S3Access>> S3Access::Open(S3Settings settings,
   credentials.session_token = known.session_token;
   credentials.region = known.region;
   credentials.around = around;
-  credentials.stop = [raw = access.get()] { return raw->stop_ && raw->stop_(); };
+  credentials.stop = [raw = access.get()] { return raw->stopped(); };
   LITHIFY_TRY_ASSIGN(access->credentials_,
                      MakeS3Credentials(std::move(credentials), *access->http_, clock));
   return access;
@@ -159,7 +160,7 @@ S3Client& S3Access::Client(const std::string& bucket) {
 
 void S3Access::Pause(Duration d) {
   constexpr Duration kSlice = std::chrono::milliseconds(100);
-  for (; d > Duration::zero() && !(stop_ && stop_()); d -= kSlice) {
+  for (; d > Duration::zero() && !stopped(); d -= kSlice) {
     clock_.Sleep(std::min(d, kSlice));
   }
 }

@@ -49,9 +49,10 @@ class S3Access {
                                                 Clock& clock, Random& random,
                                                 std::unique_ptr<S3Credentials> lent = nullptr);
 
-  // Pauses before a request is repeated end once `stop` says so, which is asked ten times a second:
-  // for who was told to end. Before the first request.
-  void StopPausesWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
+  // For who was told to end: once `stop` says so, pauses before a request is repeated end, and
+  // requests and programs that run are given up (kCancelled; net::HttpOptions::stop says when).
+  // Asked ten times a second, by many threads. Before the first request.
+  void StopWhen(std::function<bool()> stop) { stop_ = std::move(stop); }
 
   // The store below `prefix` (empty, or a key and a slash) of a bucket; the same one for the same
   // place. Nothing is asked of the server yet. Valid as long as this.
@@ -61,6 +62,7 @@ class S3Access {
   S3Access(S3Settings settings, Clock& clock, Random& random);
   S3Client& Client(const std::string& bucket);
   void Pause(Duration d);
+  bool stopped() const { return stop_ && stop_(); }
 
   const S3Settings settings_;  // After the environment.
   Clock& clock_;

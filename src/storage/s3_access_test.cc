@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -125,7 +126,7 @@ TEST_F(S3AccessTest, WhoIsToEndDoesNotPause) {
   const auto none = [](const std::string&) { return std::optional<std::string>(); };
   const auto access = S3Access::Open(settings, none, clock, random_);
   ASSERT_TRUE(access) << access.error().ToString();
-  (*access)->StopPausesWhen([&stop] { return stop; });
+  (*access)->StopWhen([&stop] { return stop; });
   const auto store = (*access)->Store("lake", "");
   EXPECT_EQ(store->Stat("x").error().code, Code::kTransient);
   EXPECT_GT(clock.slept, std::chrono::seconds(1));
@@ -133,6 +134,52 @@ TEST_F(S3AccessTest, WhoIsToEndDoesNotPause) {
   stop = true;
   EXPECT_EQ(store->Stat("x").error().code, Code::kTransient);
   EXPECT_EQ(clock.slept, Duration::zero());
+}
+
+TEST_F(S3AccessTest, WhoIsToEndDoesNotWaitForARequest) {
+  std::atomic<bool> stop = false;
+  // In the answer's body; the others get nothing at all.
+  net::ScriptedServer server([&](const net::ScriptedRequest& request) {
+    stop = true;
+    const std::string part =
+        request.target == "/lake/part"
+            ? "HTTP/1.1 206 P\r\nContent-Range: bytes 0-99/100\r\nContent-Length: 100\r\n\r\nx"
+            : "";
+    return net::ScriptedAnswer{part, net::ScriptedAnswer::Then::kHang};
+  });
+  S3Settings settings;
+  settings.endpoint = server.Url("");
+  settings.proxy = Secret("none");
+  settings.access_key_id = "id";
+  settings.secret_access_key = Secret("hush");
+  const auto access = Open(settings);
+  ASSERT_TRUE(access) << access.error().ToString();
+  (*access)->StopWhen([&stop] { return stop.load(); });
+  const auto store = (*access)->Store("lake", "");
+  EXPECT_EQ(store->Get("part", 100).error().code, Code::kCancelled);
+  stop = false;
+  EXPECT_EQ(store->List("x/").error().code, Code::kCancelled);
+  // Nobody is asked any more.
+  const size_t asked = server.Requests().size();
+  EXPECT_EQ(store->PutNew("x", "y").error().code, Code::kCancelled);
+  EXPECT_EQ(store->Remove("x").error().code, Code::kCancelled);
+  EXPECT_EQ(server.Requests().size(), asked);
+}
+
+// Nor for a service of credentials.
+TEST_F(S3AccessTest, WhoIsToEndDoesNotWaitForCredentials) {
+  std::atomic<bool> stop = false;
+  net::ScriptedServer server([&](const net::ScriptedRequest&) {
+    stop = true;
+    return net::ScriptedAnswer{"", net::ScriptedAnswer::Then::kHang};
+  });
+  environment_ = {{"AWS_CONTAINER_CREDENTIALS_FULL_URI", server.Url("/creds")},
+                  {"AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1"}};
+  const auto access = Open({});
+  ASSERT_TRUE(access) << access.error().ToString();
+  (*access)->StopWhen([&stop] { return stop.load(); });
+  EXPECT_EQ((*access)->Store("lake", "")->Stat("x").error().code, Code::kCancelled);
+  EXPECT_EQ(server.Requests().size(), 1u);
 }
 
 // Over real connections: sign-on, two roles, a store, each with what the one before gave.

@@ -62,6 +62,13 @@ bool IsOfARace(const HttpResponse& response) {
   return response.status == 409 && CodeIn(response) == "ConditionalRequestConflict";
 }
 
+// Whatever the last try met, an earlier one may have been carried out.
+Error InDoubt(Error error) {
+  if (error.code == Code::kCancelled) error.message = "given up, but may have been done";
+  error.code = Code::kUnknownOutcome;
+  return error;
+}
+
 // What came is not what was sent.
 bool IsOfDamage(std::string_view code) {
   return code == "BadDigest" || code == "XAmzContentSHA256Mismatch";
@@ -179,6 +186,7 @@ Result<S3Client::Answer> S3Client::Send(Call call) {
   request.stored_form = true;
   // A write with a condition carries its number, and is in doubt then; all else may be repeated.
   request.may_repeat = true;
+  request.publishes = call.conditional;
   request.into = call.into;
   const auto bytes = static_cast<int64_t>(request.body.size()) + call.bytes;
   const net::HttpLimits limits(
@@ -218,7 +226,7 @@ Result<S3Client::Answer> S3Client::Send(Call call) {
     } else {
       error = std::move(answer.error());
       if (error.code != Code::kTransient && error.code != Code::kUnknownOutcome) {
-        if (in_doubt && call.conditional) error.code = Code::kUnknownOutcome;
+        if (in_doubt && call.conditional) error = InDoubt(std::move(error));
         return Fail(std::move(error).In(where));
       }
       in_doubt = in_doubt || error.code == Code::kUnknownOutcome;
@@ -375,16 +383,6 @@ Result<S3Head> S3Client::Read(const std::string& key, int64_t offset, std::span<
   return head;
 }
 
-namespace {
-
-// Whatever the last try met, an earlier one may have been carried out.
-Error InDoubt(Error error) {
-  error.code = Code::kUnknownOutcome;
-  return error;
-}
-
-}  // namespace
-
 // A write whose condition did not hold: it may have been carried out all the same, and be what is
 // in its way. Either a try before this one was (`in_doubt`), or something between here and the
 // store repeats requests by itself. If it is not there after a try of ours: another write may have
@@ -393,12 +391,18 @@ Result<S3Head> S3Client::SettleWrite(const std::string& key, const std::string& 
                                      Error refused, bool in_doubt) {
   auto head = Head(key);
   if (head && head->write_id == write_id) return head;
-  if (!in_doubt) return Fail(std::move(refused));
+  // Nobody answers: not that there is another one's.
+  const bool unanswered =
+      !head && (head.error().code == Code::kTransient || head.error().code == Code::kCancelled);
+  if (!unanswered && !in_doubt) return Fail(std::move(refused));
   if (!head && head.error().code == Code::kNotFound && refused.code == Code::kNotFound) {
     return Fail(std::move(refused));
   }
   refused.code = Code::kUnknownOutcome;
-  refused.message = "a repeated write met another version: the first try may have been carried out";
+  refused.message =
+      unanswered ? "a write met another version, and nobody tells whether that is its own: " +
+                       head.error().message
+                 : "a repeated write met another version: the first try may have been carried out";
   return Fail(std::move(refused));
 }
 

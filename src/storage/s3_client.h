@@ -17,7 +17,8 @@
 // Errors: kNotFound 404; kDenied 401 and 403; kConflict a condition that does not hold (409, 412);
 // kTransient throttled, or nothing came after all tries, for reads and what may be repeated;
 // kUnknownOutcome likewise for writes with a condition: the bytes may or may not be there; kInvalid
-// other 4xx; kCorrupt an answer that is none. Messages name bucket and key; never a credential.
+// other 4xx; kCorrupt an answer that is none; kCancelled the HTTP client was told to stop, and a
+// write with a condition was not sent. Messages name bucket and key; never a credential.
 #ifndef LITHIFY_STORAGE_S3_CLIENT_H_
 #define LITHIFY_STORAGE_S3_CLIENT_H_
 

@@ -146,6 +146,56 @@ TEST_F(S3ClientTest, H5_TheLoserOfARaceTriesAgain) {
   EXPECT_EQ(http_.requests.size(), 2u);
 }
 
+// Nor is it known where nobody answers the question whose the object is.
+TEST_F(S3ClientTest, H5_AWriteThatCannotBeLookedUpIsInDoubt) {
+  const auto fails = [](Code code) {
+    return [code](const HttpRequest&) -> Result<HttpResponse> { return Fail(code, "no"); };
+  };
+  Expect({Plain(412), fails(Code::kCancelled)});
+  EXPECT_EQ(PutNew().error().code, Code::kUnknownOutcome);
+  Expect({Plain(412), Plain(503), Plain(503), Plain(503), Plain(503)});
+  EXPECT_EQ(PutNew().error().code, Code::kUnknownOutcome);
+  Expect({Plain(412), Plain(404)});
+  EXPECT_EQ(PutNew().error().code, Code::kConflict);
+}
+
+// R115: what was given up on may have been done, unless it was never sent.
+TEST_F(S3ClientTest, AStopLeavesAWriteInDoubtOnceItWasSent) {
+  const auto stopped = [](const HttpRequest&) -> Result<HttpResponse> {
+    return Fail(Code::kCancelled, "not sent: stopped on request");
+  };
+  Expect({stopped});
+  EXPECT_EQ(PutNew().error().code, Code::kCancelled);
+  EXPECT_TRUE(http_.requests[0].publishes);
+  for (const auto& first : {Lost(), Plain(500), Plain(503)}) {
+    Expect({first, stopped});
+    const auto put = PutNew();
+    EXPECT_EQ(put.error().code, Code::kUnknownOutcome);
+    EXPECT_THAT(put.error().message, HasSubstr("may have been done"));
+    EXPECT_EQ(http_.requests.size(), 2u);
+  }
+  const auto complete = [this] {
+    return client_.CompleteUpload("k", "u", {{"e", "s"}}, "w", {.absent = true, .etag = {}});
+  };
+  Expect({stopped});
+  EXPECT_EQ(complete().error().code, Code::kCancelled);
+  EXPECT_TRUE(http_.requests[0].publishes);
+  Expect({Lost(), stopped});
+  EXPECT_EQ(complete().error().code, Code::kUnknownOutcome);
+  // All else may be repeated, and is simply not done.
+  Expect({Lost(), stopped});
+  EXPECT_EQ(client_.Delete("k").error().code, Code::kCancelled);
+  EXPECT_FALSE(http_.requests[0].publishes);
+  Expect({Lost(), stopped});
+  EXPECT_EQ(client_.UploadPart("k", "u", 1, "x").error().code, Code::kCancelled);
+  EXPECT_FALSE(http_.requests[0].publishes);
+  Expect({stopped});
+  EXPECT_EQ(client_.Get("k", 0, 9, {}).error().code, Code::kCancelled);
+  EXPECT_FALSE(http_.requests[0].publishes);
+  Expect({stopped});
+  EXPECT_EQ(client_.List("", "", "").error().code, Code::kCancelled);
+}
+
 TEST_F(S3ClientTest, ReadsAreTriedAgainAndNeverInDoubt) {
   Expect({Lost(), Plain(500), Plain(206, "abc", {{"content-range", "bytes 4-6/100"}})});
   const auto body = client_.Get("x", 4, 3, "\"e\"");
