@@ -106,7 +106,7 @@ struct HttpOptions {
   // comes in, and what publishes for `publish_stop_grace`. What begins after that (an end that is
   // to be told) is given `stop_grace` from its begin. From the first that was given up on no other
   // is sent: nobody answers.
-  std::function<bool()> stop;
+  std::function<bool()> stop = {};
   Duration stop_grace = std::chrono::seconds(1);
   Duration publish_stop_grace = std::chrono::seconds(10);
 };
