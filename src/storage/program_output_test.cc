@@ -75,15 +75,19 @@ TEST_F(ProgramOutputTest, MegabytesAreNotTaken) {
 // Not only itself is ended, but all that it started.
 TEST_F(ProgramOutputTest, OneThatHangsIsEndedWithAllItsOwn) {
   const std::string file = testing::TempDir() + "/program_output_" + std::to_string(getpid());
-  limits_.time = std::chrono::milliseconds(300);
-  const auto hanging = Run("sleep 600 & echo $! > " + file + "; echo $$ >> " + file + "; wait");
-  ASSERT_FALSE(hanging);
-  EXPECT_EQ(hanging.error().code, Code::kDenied);
-  EXPECT_EQ(hanging.error().message, "it takes longer than 1 s");
-  std::ifstream in(file);
   pid_t sleeping = 0;
   pid_t shell = 0;
-  ASSERT_TRUE(in >> sleeping >> shell);
+  // On a busy machine it may be ended before it has said who it is.
+  for (const int ms : {300, 1000, 1000, 1000}) {
+    limits_.time = std::chrono::milliseconds(ms);
+    const auto hanging = Run("sleep 600 & echo $! > " + file + "; echo $$ >> " + file + "; wait");
+    ASSERT_FALSE(hanging);
+    EXPECT_EQ(hanging.error().code, Code::kDenied);
+    EXPECT_EQ(hanging.error().message, "it takes longer than 1 s");
+    std::ifstream in(file);
+    if (in >> sleeping >> shell) break;
+  }
+  ASSERT_GT(shell, 0);
   EXPECT_EQ(kill(shell, 0), -1);
   // Somebody else's child by now, who looks after it soon: dead, if not yet gone.
   const auto state_of = [](pid_t pid) {
@@ -93,10 +97,11 @@ TEST_F(ProgramOutputTest, OneThatHangsIsEndedWithAllItsOwn) {
     std::string state;
     return stat >> number >> name >> state ? state : std::string("gone");
   };
-  for (int i = 0; i < 100 && state_of(sleeping) == "S"; ++i) {
+  const auto ended = [&] { return state_of(sleeping) == "gone" || state_of(sleeping) == "Z"; };
+  for (int i = 0; i < 500 && !ended(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  EXPECT_TRUE(state_of(sleeping) == "gone" || state_of(sleeping) == "Z") << state_of(sleeping);
+  EXPECT_TRUE(ended()) << state_of(sleeping);
   std::filesystem::remove(file);
 }
 
