@@ -212,9 +212,7 @@ Result<S3Client::Answer> S3Client::Send(Call call) {
         continue;
       }
       const bool damaged = answer->status == 400 && IsOfDamage(CodeIn(*answer));
-      // Not of a whole upload, which such an answer may have ended.
-      const bool raced =
-          call.method == HttpMethod::kPut && attempt < options_.attempts && IsOfARace(*answer);
+      const bool raced = attempt < options_.attempts && IsOfARace(*answer);
       if (!damaged && !raced && !IsWorthATry(answer->status)) {
         return Answer{std::move(*answer), in_doubt, std::move(checksum)};
       }
