@@ -65,11 +65,14 @@ check_writers() {
     "$LITHIFY_PYTHON" -m pytest tests/e2e/test_writers.py -q -p no:cacheprovider
 }
 
-# Real services: each is started once by its test and stopped by its process id.
+# Real services: each is started once by its test and stopped by its process id. Then the suites of
+# the end-to-end tests on buckets, with faults on the way.
 check_services() {
   bash scripts/build.sh || return 1
   ctest --test-dir build -L service --output-on-failure --no-tests=error &&
-    "$LITHIFY_PYTHON" -m pytest tests/services -q -p no:cacheprovider
+    "$LITHIFY_PYTHON" -m pytest tests/services -q -p no:cacheprovider &&
+    PYTHONPATH=tests/services "$LITHIFY_PYTHON" -m pytest -p over_s3 tests/e2e -q \
+      -p no:cacheprovider
 }
 
 check_spark() {

@@ -22,13 +22,41 @@ SCALED = ("--set", "compaction.small_file_bytes=128KiB",
           "--set", "output.row_group_bytes=128KiB", "--set", "output.page_bytes=32KiB")
 
 
+class Disk:
+    """Where the binary finds the files that a test writes to `tmp_path`: there.
+    tests/services/over_s3.py knows another place."""
+
+    env = {}  # Of the binary.
+    unfinished = ".tmp"  # What a table's new data file is named until it is finished.
+    catalog_properties = {}  # Of pyiceberg's catalogs.
+
+    def arguments(self, _command, args):
+        """What the binary is called with for these."""
+        return args
+
+    def text(self, _command, text):
+        """What it says, as if it had been on disk."""
+        return text
+
+    def location(self, path):
+        """Of a file in an Iceberg table."""
+        return f"file://{path}"
+
+    def path(self, location):
+        """Of the file that a location in an Iceberg table names."""
+        return location.removeprefix("file://")
+
+
+place = Disk()
+
+
 class Run:
     """A finished call."""
 
-    def __init__(self, process):
+    def __init__(self, command, process):
         self.code = process.returncode
-        self.out = process.stdout
-        self.err = process.stderr
+        self.out = place.text(command, process.stdout)
+        self.err = place.text(command, process.stderr)
 
     @property
     def text(self):
@@ -42,12 +70,13 @@ class Run:
 def environment(extra=None):
     env = {key: value for key, value in os.environ.items()
            if not key.startswith("LITHIFY_") or key == "LITHIFY_CACHE"}
+    env.update(place.env)
     env.update(extra or {})
     return env
 
 
 def command_line(command, *args):
-    return [BINARY, command, *(str(arg) for arg in args)]
+    return [BINARY, command, *place.arguments(command, [str(arg) for arg in args])]
 
 
 def run(command, *args, code=0, env=None, timeout=300, cwd=None):
@@ -59,7 +88,7 @@ def run(command, *args, code=0, env=None, timeout=300, cwd=None):
         assert process.returncode == code, (
             f"{command} {args}: exit {process.returncode}, expected {code}\n"
             f"{process.stdout}\n{process.stderr}")
-    return Run(process)
+    return Run(command, process)
 
 
 def start(command, *args, env=None):

@@ -14,6 +14,8 @@ import tree as trees  # noqa: E402
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "local_disk(why): about the disk of this machine; does not "
+                            "run where files are elsewhere")
     if not os.access(cli.BINARY, os.X_OK):
         raise pytest.UsageError(f"no binary at {cli.BINARY}: run ./dev build, or set LITHIFY_BIN")
 

@@ -9,6 +9,7 @@ import pathlib
 import random
 import uuid
 
+import cli
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
@@ -45,7 +46,8 @@ class Warehouse:
             self.root.mkdir(parents=True, exist_ok=True)
             self.db = db or self.root / "catalog.db"
             catalog = SqlCatalog("lake", uri=f"sqlite:///{self.db}",
-                                 warehouse=f"file://{self.root}")
+                                 warehouse=cli.place.location(self.root),
+                                 **cli.place.catalog_properties)
         self.catalog = catalog
         for depth in range(1, len(self.namespace) + 1):
             self.catalog.create_namespace_if_not_exists(self.namespace[:depth])
@@ -121,8 +123,8 @@ def data_files(table):
             for t in table.scan().plan_files()]
 
 
-def local(path):
-    return path.removeprefix("file://")
+def local(location):
+    return cli.place.path(location)
 
 
 def _write_parquet(table, schema_table, name, **options):

@@ -25,7 +25,7 @@ from tree import HOUR, log_table, minimal_table
 NEXT_HOUR = HOUR + datetime.timedelta(hours=1)
 
 
-def test_exit_codes(tree, lithify, tmp_path):
+def test_exit_codes(tree, lithify):
     tree.fill(files=6, rows=10)
     lithify("compact", code=cli.OK)
     lithify("status", code=cli.OK)
@@ -35,7 +35,6 @@ def test_exit_codes(tree, lithify, tmp_path):
     cli.run("nonsense", code=cli.USAGE)
     cli.run("compact", code=cli.USAGE)
     lithify("compact", "--no-such-flag", code=cli.USAGE)
-    cli.run("compact", tmp_path / "absent", code=cli.UNREADABLE)
     cli.run("--help", code=cli.OK)
     cli.run("--version", code=cli.OK)
 
@@ -228,6 +227,7 @@ def test_interrupt_stops_a_loaded_run_within_a_second(tree):
     assert trees.contents(tree.partition()) == before  # No manifest, no temporary.
 
 
+@pytest.mark.local_disk("the root of a tree is not looked for in a bucket")
 def test_files_lists_the_live_set(tree, lithify):
     tree.fill(files=6, rows=10)
     lithify("compact")
@@ -246,6 +246,7 @@ def readme_one_liners():
     return dict(re.findall(r"<!-- one-liner: (\w+) -->\n```\w+\n(.*?)\n```", text, re.S))
 
 
+@pytest.mark.local_disk("what the README says of trees on disk")
 @pytest.mark.parametrize("engine", ["duckdb", "polars", "pyarrow"])
 def test_files_one_liners_run(tree, lithify, engine):
     """What the README tells readers to type works, on a partition that has dead files in it."""

@@ -93,6 +93,7 @@ def operations(original, where):
     return lines
 
 
+@pytest.mark.local_disk("kills at calls of the C library on files")
 def test_every_operation_in_turn(original, tmp_path):
     """Kills at operation 1, 2, 3, … before, after and in the middle of each; spread evenly over the
     run when there are more of them than KILLS allows."""
@@ -115,6 +116,7 @@ def test_every_operation_in_turn(original, tmp_path):
     assert killed >= len(points) * 0.9, f"only {killed} of {len(points)} kills hit"
 
 
+@pytest.mark.local_disk("kills at calls of the C library on files")
 def test_two_crashes_in_a_row(original, tmp_path):
     """The run that repairs is killed too."""
     rng = random.Random(20)
@@ -145,6 +147,7 @@ def test_random_times(original, tmp_path):
             world.converge(f"random kill {i}")
 
 
+@pytest.mark.local_disk("kills at calls of the C library on files")
 def test_order_of_durability(original, tmp_path):
     """R218, R238 from the log of a run: an output is synced before it gets its name, its directory
     before the manifest that names it, the manifest before its rename, and no input is removed."""

@@ -78,6 +78,7 @@ def nice_values(process):
     return values
 
 
+@pytest.mark.local_disk("looks for the temporary files of those at work")
 @pytest.mark.parametrize("low_priority", [True, False])
 def test_priority(tree, low_priority):
     """Every thread gives way to the host's own work, unless that is turned off."""

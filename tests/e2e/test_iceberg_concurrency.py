@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import time
 
+import cli
 import iceberg_tables as it
 import pyarrow.parquet as pq
 import pytest
@@ -76,7 +77,7 @@ class Paused:
             time.sleep(0.001)
         written = set(lake.tree("t")) - set(known)
         return (began and self.process.poll() is None and not is_locked(lake) and
-                all(path.suffix == ".tmp" for path in written) and
+                all(path.suffix == cli.place.unfinished for path in written) and
                 lake.head("t").snapshot_id == self.planned.snapshot_id)
 
     def __enter__(self):
@@ -204,9 +205,9 @@ def test_table_dropped(lake):
 def test_table_replaced(lake):
     """R115: another table of the same name is neither written to nor planned for."""
     with Paused(lake) as run:
-        directory = lake.directory("t")
+        directory, location = lake.directory("t"), lake.load("t").location()
         lake.catalog.drop_table("sales.t")
-        lake.create("t", PLAIN, location=f"{directory}-new")
+        lake.create("t", PLAIN, location=f"{location}-new")
         lake.append("t", *(plain_rows(n, 1) for n in range(6)))
     assert run.report["status"] == "failed"
     assert run.report["error"]["code"] == "conflict"

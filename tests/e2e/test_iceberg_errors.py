@@ -194,6 +194,7 @@ def test_expiry_of_a_damaged_old_snapshot(lake):
 # --- places that cannot be written --------------------------------------------------------------
 
 
+@pytest.mark.local_disk("a file where a directory should be")
 def test_data_location_that_is_no_directory(lake):
     lake.plain()
     (lake.root / "plain").write_text("a file", encoding="utf-8")
@@ -202,6 +203,7 @@ def test_data_location_that_is_no_directory(lake):
     assert "plain" in fails(lake, "rewrite-data-files", code=cli.USAGE)["reason"]
 
 
+@pytest.mark.local_disk("a directory that may not be written")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 @pytest.mark.parametrize("directory", ["data", "metadata"])
 def test_read_only_directory(lake, directory):
@@ -215,6 +217,7 @@ def test_read_only_directory(lake, directory):
     lake.rewrite("t")
 
 
+@pytest.mark.local_disk("a file where a directory should be")
 def test_metadata_location_that_is_no_directory(lake):
     """The outputs are written when the commit fails: they go again."""
     lake.plain()

@@ -117,7 +117,7 @@ def test_a_damaged_file_is_named_by_its_path(lake, options):
     os.truncate(victim, victim.stat().st_size - 50)
     report = lake.run("rewrite-data-files", "t", *options, code=1).json
     said = report["reason"] + " ".join(report.get("notes", ()))
-    assert f"file://{victim}" in said
+    assert cli.place.location(victim) in said
     assert "roll back to a snapshot without it" in said and "out of the partition" not in said
 
 
@@ -133,6 +133,7 @@ def test_commits_of_partial_progress_are_listed(lake):
 # --- remove-orphan-files ------------------------------------------------------------------------
 
 
+@pytest.mark.local_disk("when a file has come to be here is told by a disk only")
 def test_a_file_with_an_old_time_is_as_young_as_it_is_here(lake):
     """A copy that keeps its time, or a move, from elsewhere: it may be about to be committed."""
     lake.plain(files=3)
@@ -156,6 +157,7 @@ def rewrite_metadata(lake, name, **members):
     path.write_text(json.dumps({**json.loads(path.read_text()), **members}))
 
 
+@pytest.mark.local_disk("a bucket is another storage than a disk")
 def test_a_table_in_another_storage_does_not_block(lake):
     """Its metadata may be readable from here or not."""
     lake.plain(files=3)
@@ -183,6 +185,7 @@ def test_a_table_that_may_be_here_blocks_and_is_named(lake, location):
     assert "set the location of table sales.other" in failed["reason"]
 
 
+@pytest.mark.local_disk("file://localhost")
 def test_localhost_is_here(lake):
     """R183: file://localhost/x is /x, for the table itself and for a neighbour below it."""
     lake.plain()

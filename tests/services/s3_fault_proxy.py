@@ -9,10 +9,13 @@ address on the first line, and on SIGTERM what it did as JSON: `requests`, and e
 
 Requests pass as they came, with the Host that the client has signed. `--skew SECONDS` shifts every
 time that the server tells, as if its clock were wrong by so much; `--age SECONDS` makes everything
-that is there so much older, as if that time had gone by."""
+that is there so much older, as if that time had gone by. `--apart PATTERN`: requests are numbered
+apart by what its group finds in "METHOD path?query", so that what is asked elsewhere changes
+nothing. `--in-a-row N`: no request meets more than N faults, one after the other."""
 
 import argparse
 import asyncio
+import collections
 import datetime
 import email.utils
 import json
@@ -21,6 +24,7 @@ import re
 import signal
 import socket
 import struct
+import sys
 import time
 import urllib.parse
 
@@ -219,15 +223,19 @@ FAULTS = {fault.__name__: fault for fault in (
 
 
 class Proxy:
-    """Numbers the requests of all connections as they come."""
+    """Numbers the requests of all connections as they come. `options`: those of main."""
 
-    def __init__(self, upstream, seed, plan, skew, age):
-        address = urllib.parse.urlsplit(upstream)
+    def __init__(self, options):
+        address = urllib.parse.urlsplit(options.upstream)
         self.host, self.port = address.hostname, address.port
-        self.seed = seed
-        self.rules = [Rule(text) for text in plan.split(",") if text]
-        self.skew = datetime.timedelta(seconds=skew)
-        self.of_objects = datetime.timedelta(seconds=skew - age)
+        self.seed = options.seed
+        self.rules = [Rule(text) for text in options.plan.split(",") if text]
+        self.skew = datetime.timedelta(seconds=options.skew)
+        self.of_objects = datetime.timedelta(seconds=options.skew - options.age)
+        self.apart = re.compile(options.apart)
+        self.in_a_row = options.in_a_row
+        self.numbers = collections.Counter()
+        self.rows = collections.Counter()  # Of a request, the faults since it was well last.
         self.counters = {"requests": 0, **{rule.kind: 0 for rule in self.rules}}
         self.listings = {}  # Of a request, when it was answered, and how.
 
@@ -279,17 +287,27 @@ class Proxy:
                 answer.headers.append(("Content-Length", str(len(body))))
             answer.body = body
 
-    async def answer(self, request):
-        number = self.counters["requests"]
+    def number(self, request):
+        """Of the request, among those that it is numbered with."""
         self.counters["requests"] += 1
-        for index, rule in enumerate(self.rules):
-            rng = random.Random(f"{self.seed}/{number}/{index}")
-            if rule.left == 0 or rule.part not in request.line or rng.random() >= rule.rate:
-                continue
-            if rule.left is not None:
-                rule.left -= 1
-            self.counters[rule.kind] += 1
-            return await FAULTS[rule.kind](self, request, rng)
+        found = self.apart.search(request.line)
+        group = found[1] if found else ""
+        self.numbers[group] += 1
+        return f"{group}/{self.numbers[group]}"
+
+    async def answer(self, request):
+        number = self.number(request)
+        if self.rows[request.line] < self.in_a_row:
+            for index, rule in enumerate(self.rules):
+                rng = random.Random(f"{self.seed}/{number}/{index}")
+                if rule.left == 0 or rule.part not in request.line or rng.random() >= rule.rate:
+                    continue
+                if rule.left is not None:
+                    rule.left -= 1
+                self.counters[rule.kind] += 1
+                self.rows[request.line] += 1
+                return await FAULTS[rule.kind](self, request, rng)
+        del self.rows[request.line]
         return await self.ask(request)
 
     async def serve(self, reader, writer):
@@ -317,9 +335,8 @@ class Proxy:
             writer.close()
 
 
-async def run(arguments):
-    proxy = Proxy(arguments.upstream, arguments.seed, arguments.plan, arguments.skew,
-                  arguments.age)
+async def run(options):
+    proxy = Proxy(options)
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0, limit=HEAD_BYTES_MAX)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     stopped = asyncio.Event()
@@ -336,4 +353,6 @@ if __name__ == "__main__":
     parser.add_argument("--plan", default="")
     parser.add_argument("--skew", type=float, default=0)
     parser.add_argument("--age", type=float, default=0)
+    parser.add_argument("--apart", default="()")
+    parser.add_argument("--in-a-row", type=int, default=sys.maxsize)
     asyncio.run(run(parser.parse_args()))

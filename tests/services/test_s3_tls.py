@@ -33,7 +33,8 @@ class Authority:
                       "-subj", "/CN=a root of tests", "-out", self.root)
         request, extensions = directory / "request.pem", directory / "extensions"
         self._openssl("req", *self._new_key(self.key), "-subj", "/CN=a server", "-out", request)
-        extensions.write_text(f"subjectAltName = DNS:*.{DOMAIN}, DNS:{OTHER_NAME}\n", encoding="utf-8")
+        extensions.write_text(f"subjectAltName = DNS:*.{DOMAIN}, DNS:{OTHER_NAME}\n",
+                              encoding="utf-8")
         self._openssl("x509", "-req", "-in", request, "-CA", self.root, "-CAkey",
                       directory / "root-key.pem", "-CAcreateserial", "-days", "2", "-extfile",
                       extensions, "-out", self.certificate)
@@ -137,9 +138,9 @@ def test_a_root_of_our_own(tls, authority, addressing, told_by):
     name = f"t{next(numbers)}"
     requests = tls.every_command(tls.tree(name), host=OTHER_NAME if by_path else DOMAIN,
                                  env={told_by: str(authority.root), **addressing})
+    start = f"/{BUCKET}/{name}/" if by_path else f"/{name}/"
     for bucket, path, protocol in requests:
-        assert bucket == BUCKET and path.startswith(f"/{BUCKET}/{name}/" if by_path else f"/{name}/")
-        assert protocol == "TLSv1.3"
+        assert bucket == BUCKET and path.startswith(start) and protocol == "TLSv1.3"
 
 
 def refused(served, tree, env, host=DOMAIN):
