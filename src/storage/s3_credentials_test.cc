@@ -194,6 +194,22 @@ TEST_F(S3CredentialsTest, AProfileWithoutCredentialsIsPassedOver) {
   EXPECT_EQ(Get().value(), (net::AwsCredentials{"id", Secret("secret"), Secret()}));
 }
 
+// Lent for less than the time between two tries.
+TEST_F(S3CredentialsTest, I34_ShortOnesAreRenewedBeforeTheyRunOut) {
+  int fetched = 0;
+  const auto source = MakeRenewedCredentials(
+      [&]() -> Result<LeasedCredentials> {
+        return LeasedCredentials{{"id" + std::to_string(++fetched), Secret("s"), Secret()},
+                                 clock_.now + std::chrono::seconds(4)};
+      },
+      clock_);
+  for (const auto& [seconds, id] : std::vector<std::pair<int, std::string>>{
+           {0, "id1"}, {1, "id1"}, {1, "id2"}, {1, "id2"}, {1, "id3"}, {9, "id4"}}) {
+    clock_.now += std::chrono::seconds(seconds);
+    EXPECT_EQ(source->Get().value().access_key_id, id);
+  }
+}
+
 TEST_F(S3CredentialsTest, I34_TheyAreRenewedBeforeTheyRunOut) {
   int fetched = 0;
   bool fails = false;

@@ -55,6 +55,13 @@ class Renewed final : public S3Credentials {
     return now < next_try_ || (in_flight_ && *held_->expires > now);
   }
 
+  // Shorter where less is left of what is held.
+  Duration PauseOfTries() const {
+    if (!held_ || !held_->expires) return kRetryAfter;
+    const Duration left = *held_->expires - clock_.Now();
+    return left > Duration::zero() ? std::min(kRetryAfter, left / 2) : kRetryAfter;
+  }
+
   Result<AwsCredentials> Fetch(std::unique_lock<std::mutex>& lock) {
     in_flight_ = true;
     lock.unlock();
@@ -67,11 +74,10 @@ class Renewed final : public S3Credentials {
     in_flight_ = false;
     ++flights_;
     landed_.notify_all();
-    next_try_ = clock_.Now() + kRetryAfter;
     error_.reset();
-    if (fetched) {
-      held_ = std::move(*fetched);
-    } else if (!IsValid()) {
+    if (fetched) held_ = std::move(*fetched);
+    next_try_ = clock_.Now() + PauseOfTries();
+    if (!fetched && !IsValid()) {
       held_.reset();
       error_ = std::move(fetched.error());
       return Fail(*error_);

@@ -11,7 +11,9 @@ Requests pass as they came, with the Host that the client has signed. `--skew SE
 time that the server tells, as if its clock were wrong by so much; `--age SECONDS` makes everything
 that is there so much older, as if that time had gone by. `--apart PATTERN`: requests are numbered
 apart by what its group finds in "METHOD path?query", so that what is asked elsewhere changes
-nothing. `--in-a-row N`: no request meets more than N faults, one after the other."""
+nothing. `--in-a-row N`: no request meets more than N faults, one after the other. `--token-life
+SECONDS`: so long after a session's token came first it is refused, as one that has ended; how many
+there were is told as `tokens`, and the requests that were refused for it as `expired`."""
 
 import argparse
 import asyncio
@@ -234,9 +236,12 @@ class Proxy:
         self.of_objects = datetime.timedelta(seconds=options.skew - options.age)
         self.apart = re.compile(options.apart)
         self.in_a_row = options.in_a_row
+        self.token_life = options.token_life
+        self.tokens = {}  # When each came first.
         self.numbers = collections.Counter()
         self.rows = collections.Counter()  # Of a request, the faults since it was well last.
-        self.counters = {"requests": 0, **{rule.kind: 0 for rule in self.rules}}
+        self.counters = {"requests": 0, "tokens": 0, "expired": 0,
+                         **{rule.kind: 0 for rule in self.rules}}
         self.listings = {}  # Of a request, when it was answered, and how.
 
     async def ask(self, request):
@@ -295,8 +300,21 @@ class Proxy:
         self.numbers[group] += 1
         return f"{group}/{self.numbers[group]}"
 
+    def has_ended(self, request):
+        """Whether its session has."""
+        token = request.get("x-amz-security-token")
+        if token is None:
+            return False
+        now = time.monotonic()
+        first = self.tokens.setdefault(token, now)
+        self.counters["tokens"] = len(self.tokens)
+        return now - first > self.token_life
+
     async def answer(self, request):
         number = self.number(request)
+        if self.has_ended(request):
+            self.counters["expired"] += 1
+            return error(400, "Bad Request", "ExpiredToken")
         if self.rows[request.line] < self.in_a_row:
             for index, rule in enumerate(self.rules):
                 rng = random.Random(f"{self.seed}/{number}/{index}")
@@ -355,4 +373,5 @@ if __name__ == "__main__":
     parser.add_argument("--age", type=float, default=0)
     parser.add_argument("--apart", default="()")
     parser.add_argument("--in-a-row", type=int, default=sys.maxsize)
+    parser.add_argument("--token-life", type=float, default=float("inf"))
     asyncio.run(run(parser.parse_args()))

@@ -2,11 +2,14 @@
 none of its own (Q9, I34, R183)."""
 
 import itertools
+import json
+import time
 
 import cli
 import pytest
 import s3_lake
 from iceberg_lake import plain_rows
+from proxy import Proxy
 from pyiceberg.catalog.rest import RestCatalog
 from s3_bucket import KEY, SECRET, Faults, S3Tree
 
@@ -17,10 +20,39 @@ PLAN = ("latency=0.03,reset_before=0.02,reset_after=0.03,truncated=0.02,internal
 namespaces = itertools.count()
 
 
+class ShortLoans(Proxy):
+    """What the catalog lends says that it ends after `seconds`, or nothing of an end (None)."""
+
+    EXPIRES = "s3.session-token-expires-at-ms"
+
+    def __init__(self, upstream, seconds):
+        super().__init__(upstream)
+        self.seconds = seconds
+        self.lent = []  # Session tokens.
+
+    def ask(self, call):
+        answer = super().ask(call)
+        if answer.status != 200 or b"s3.session-token" not in answer.body:
+            return answer
+        said = json.loads(answer.body)
+        loans = [said.get("config", {})]
+        loans += [loan["config"] for loan in said.get("storage-credentials") or []]
+        for loan in loans:
+            if "s3.session-token" not in loan:
+                continue
+            self.lent.append(loan["s3.session-token"])
+            loan.pop(self.EXPIRES, None)
+            if self.seconds is not None:
+                loan[self.EXPIRES] = str(int((time.time() + self.seconds) * 1000))
+        answer.body = json.dumps(said).encode()
+        return answer
+
+
 class LentLake(s3_lake.S3Lake):
     """`config`: a file for lithify, with the catalog and who it is there; no key of the bucket."""
 
     def __init__(self, directory, endpoint, uri):
+        self.uri_of_catalog = uri
         self.config = directory / "lithify.toml"
         self.config.write_text(f"""[catalogs.lake]
 uri = "{uri}"
@@ -99,3 +131,26 @@ def test_no_lent_secret_is_shown(lent, tmp_path):
     for text in said:
         assert SECRET not in text and start_of_tokens not in text
         assert "s3.secret-access-key" not in text
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_job_outlives_what_it_was_lent(lent, tmp_path, told):
+    """I34: credentials are renewed before they end while a rewrite goes on, or, where the catalog
+    does not tell their end, when they are refused."""
+    lent.plain(files=9)
+    rows = lent.rows("t")
+    # Each request takes its time, and so the job does.
+    with (Faults(tmp_path / "faults", lent.bucket.endpoint, 7, "latency=1", "--token-life",
+                 4) as slow, ShortLoans(lent.uri_of_catalog, 2 if told else None) as loans):
+        config = lent.config.read_text().replace(f'uri = "{lent.uri_of_catalog}"',
+                                                 f'uri = "{loans.uri}"')
+        token_endpoint = f"{lent.uri_of_catalog}/v1/oauth/tokens"
+        lent.config.write_text(f'{config}oauth2_server_uri = "{token_endpoint}"\n')
+        run = lent.run("rewrite-data-files", "t", "--jobs", "1", endpoint=slow.endpoint)
+        assert run.json["status"] == "committed"
+    assert len(lent.files("t")) == 1 and lent.rows("t") == rows
+    assert slow.done["tokens"] >= 3, slow.done
+    assert (slow.done["expired"] == 0) == told, slow.done
+    assert len(set(loans.lent)) >= slow.done["tokens"]
+    for token in loans.lent:
+        assert token not in run.text
