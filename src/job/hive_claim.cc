@@ -25,6 +25,7 @@ std::optional<table::HiveClaim> PartitionClaim::Take() {
   services_.memory->BeginWork(job_id_);
   tried_ = true;
   std::optional<table::HiveClaim> other;
+  doubt_.reset();
   for (int i = 0; i < kTriesMax; ++i) {
     auto tried = TryOnce(other);
     if (!tried) {
@@ -38,7 +39,7 @@ std::optional<table::HiveClaim> PartitionClaim::Take() {
       return std::nullopt;
     }
   }
-  Note("goes on without a claim: " + key_ + " kept changing");
+  Note("goes on without a claim: " + (doubt_ ? doubt_->ToString() : key_ + " kept changing"));
   return std::nullopt;
 }
 
@@ -53,6 +54,7 @@ table::HiveClaim PartitionClaim::Make() const {
 Result<PartitionClaim::Tried> PartitionClaim::TryOnce(std::optional<table::HiveClaim>& other) {
   Status put = services_.store.PutNew(key_, table::SerializeClaim(Make()));
   if (put) return Tried::kDone;
+  if (put.error().code == Code::kUnknownOutcome) return InDoubt(std::move(put.error()));
   if (put.error().code != Code::kConflict) return Fail(std::move(put.error()));
   auto blob = services_.store.Get(key_, table::kClaimBytesMax);
   if (!blob && blob.error().code == Code::kNotFound) return Tried::kAgain;  // Released meanwhile.
@@ -60,6 +62,7 @@ Result<PartitionClaim::Tried> PartitionClaim::TryOnce(std::optional<table::HiveC
   // What is no claim of a lithify's belongs to somebody else, and stays.
   auto claim = table::ParseClaim(blob->bytes);
   if (!claim) return Fail(std::move(claim.error()).In(key_));
+  if (IsOurs(*claim)) return Tried::kDone;  // A try that was in doubt.
   if (table::IsLiveClaim(*claim, services_.clock.Now()) && !services_.memory->IsAbandoned(*claim)) {
     other = std::move(*claim);
     return Tried::kTaken;
@@ -67,7 +70,14 @@ Result<PartitionClaim::Tried> PartitionClaim::TryOnce(std::optional<table::HiveC
   put = services_.store.PutIf(key_, table::SerializeClaim(Make()), blob->version);
   if (put) return Tried::kDone;
   if (put.error().code == Code::kConflict) return Tried::kAgain;
+  if (put.error().code == Code::kUnknownOutcome) return InDoubt(std::move(put.error()));
   return Fail(std::move(put.error()));
+}
+
+// The next look shows what became of it.
+PartitionClaim::Tried PartitionClaim::InDoubt(Error error) {
+  doubt_ = std::move(error);
+  return Tried::kAgain;
 }
 
 void PartitionClaim::Renew() {

@@ -44,6 +44,7 @@ class PartitionClaim {
 
   table::HiveClaim Make() const;
   Result<Tried> TryOnce(std::optional<table::HiveClaim>& other);
+  Tried InDoubt(Error error);
   Status RenewNow();
   void Remove();
   bool IsOurs(const table::HiveClaim& claim) const;
@@ -56,6 +57,7 @@ class PartitionClaim {
   std::mutex renewing_;
   std::mutex notes_mutex_;
   std::vector<std::string> notes_;
+  std::optional<Error> doubt_;              // Of Take(): what the last write in doubt met.
   bool tried_ = false;                      // Something of ours may be there.
   std::atomic<bool> held_{false};           // As far as we know.
   std::atomic<Duration::rep> renew_at_{0};  // Monotonic.

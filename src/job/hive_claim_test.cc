@@ -178,12 +178,45 @@ TEST_F(HiveClaimWorld, EveryFailureMeansToGoOnWithoutAClaim) {
       });
       const PartitionOutcome outcome = Only(world.Sweep(seen));
       EXPECT_EQ(outcome.outcome, Outcome::kCommitted) << failing;
-      EXPECT_THAT(outcome.notes, ElementsAre(HasSubstr("injected"))) << failing;
+      // The next look shows a claim that was taken over.
+      const size_t notes = failing == "PutIf" && applied ? 0 : 1;
+      EXPECT_THAT(outcome.notes, testing::Each(HasSubstr("injected"))) << failing;
+      EXPECT_EQ(outcome.notes.size(), notes) << failing;
       EXPECT_EQ(world.LiveRows(kSealed), kFiveRows);
       // What was put and is not known to be is removed as well.
       const bool left =
           failing == "Get" || (failing == "PutIf" && !applied) || (failing == "Remove" && !applied);
       EXPECT_EQ(world.Names(kSealed).count("_compaction.lock"), left ? 1U : 0U) << failing;
+    }
+  }
+}
+
+// H5: the claim is looked for before it is done without.
+TEST_F(HiveClaimWorld, ALostAnswerIsNoFailure) {
+  for (const std::string failing : {"PutNew", "PutIf"}) {
+    for (const bool applied : {false, true}) {
+      JobWorld world;
+      world.settings.claim_ttl = kTtl;
+      world.WriteFive(kSealed);
+      if (failing == "PutIf") {
+        ASSERT_TRUE(
+            world.store.PutNew(kLock, table::SerializeClaim(Another(Duration(-1)))).has_value());
+      }
+      bool lost = false;
+      bool claimed = false;
+      FaultyStore seen(world.store, [&](std::string_view op, const std::string& key, bool before) {
+        if (op == "Create")
+          claimed =
+              table::ParseClaim(world.store.Get(kLock, 9999)->bytes)->holder != "another-1-00";
+        if (lost || op != failing || key != kLock || before == applied) return Status();
+        lost = true;
+        return Status(Fail(Code::kUnknownOutcome, "injected", key));
+      });
+      const PartitionOutcome outcome = Only(world.Sweep(seen));
+      EXPECT_EQ(outcome.outcome, Outcome::kCommitted) << failing;
+      EXPECT_TRUE(lost && claimed) << failing << applied;
+      EXPECT_THAT(outcome.notes, IsEmpty()) << failing << applied;
+      EXPECT_EQ(world.Names(kSealed).count("_compaction.lock"), 0U) << failing << applied;
     }
   }
 }

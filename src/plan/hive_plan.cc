@@ -18,7 +18,8 @@ namespace {
 using FileRefs = std::vector<const HiveFile*>;
 
 constexpr Duration kExpiryMargin = std::chrono::hours(24);
-constexpr Time kUnknownTime{};  // Stores that know no time give the epoch.
+// Stores that know no time give the epoch, in some zone and by some clock.
+constexpr Time kUnknownTime{std::chrono::days(1)};
 
 int64_t BytesOf(const FileRefs& files) {
   int64_t bytes = 0;

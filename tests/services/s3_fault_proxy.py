@@ -240,8 +240,9 @@ class Proxy:
         self.tokens = {}  # When each came first.
         self.numbers = collections.Counter()
         self.rows = collections.Counter()  # Of a request, the faults since it was well last.
-        self.counters = {"requests": 0, "tokens": 0, "expired": 0,
-                         **{rule.kind: 0 for rule in self.rules}}
+        self.counters = {"requests": 0, **{rule.kind: 0 for rule in self.rules}}
+        if self.token_life is not None:
+            self.counters |= {"tokens": 0, "expired": 0}
         self.listings = {}  # Of a request, when it was answered, and how.
 
     async def ask(self, request):
@@ -303,7 +304,7 @@ class Proxy:
     def has_ended(self, request):
         """Whether its session has."""
         token = request.get("x-amz-security-token")
-        if token is None:
+        if token is None or self.token_life is None:
             return False
         now = time.monotonic()
         first = self.tokens.setdefault(token, now)
@@ -373,5 +374,5 @@ if __name__ == "__main__":
     parser.add_argument("--age", type=float, default=0)
     parser.add_argument("--apart", default="()")
     parser.add_argument("--in-a-row", type=int, default=sys.maxsize)
-    parser.add_argument("--token-life", type=float, default=float("inf"))
+    parser.add_argument("--token-life", type=float)
     asyncio.run(run(parser.parse_args()))
