@@ -27,16 +27,23 @@ def give_etags(directory):
     for path in pathlib.Path(directory).rglob("*"):
         if not path.is_file() or path.is_symlink():
             continue
-        with open(path, "rb") as file:
-            try:
-                known = os.getxattr(file.fileno(), ETAG).decode()
-            except OSError:
-                known = ""
-            # One with a dash is of an upload in parts.
-            if "-" not in known:
-                right = hashlib.md5(file.read()).hexdigest()
-                if known != right:
-                    os.setxattr(file.fileno(), ETAG, right.encode())
+        try:
+            _give_etag(path)
+        except FileNotFoundError:
+            pass  # A command that runs meanwhile has removed it.
+
+
+def _give_etag(path):
+    with open(path, "rb") as file:
+        try:
+            known = os.getxattr(file.fileno(), ETAG).decode()
+        except OSError:
+            known = ""
+        # One with a dash is of an upload in parts.
+        if "-" not in known:
+            right = hashlib.md5(file.read()).hexdigest()
+            if known != right:
+                os.setxattr(file.fileno(), ETAG, right.encode())
 
 
 class Faults:
