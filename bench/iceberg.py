@@ -10,7 +10,7 @@ mixed columns, by Spark (parquet-java, zstd of level 3):
                        each cover a partition
   positions_clustered  likewise, but one run of rows in each data file
   vectors_scattered, vectors_clustered  likewise, by deletion vectors (format version 3)
-  positions_clustered_large  likewise, but in 16 files of 24 MiB: they have many pages, most of
+  positions_clustered_large  likewise, but in 32 files of 12 MiB: they have many pages, most of
                        which one run of rows leaves as they are
   equality             5 % of the rows, by equality delete files
 What is measured: lithify as the whole process, from start to exit, with its fsyncs and its default
@@ -47,7 +47,7 @@ SHAPES = ("binpack", "positions_scattered", "positions_clustered", "vectors_scat
           "vectors_clustered", "positions_clustered_large", "equality")
 FILES = 512
 ROWS = 28_000  # Of a file: 0.75 MiB.
-LARGE = 32  # Times as many in the files of a shape that is named so.
+LARGE = 16  # Times as many in the files of a shape that is named so.
 PLANNED = (100_000, 1_000_000)
 WORKER = pathlib.Path(__file__).with_name("iceberg_spark.py")
 PEERS = pathlib.Path(__file__).with_name("iceberg_peers.py")

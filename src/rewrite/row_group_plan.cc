@@ -92,6 +92,13 @@ class Planner {
       Close();
       return {};
     }
+    if (StaysWhole(load, in, place)) {
+      Close();
+      Put(load);
+      open_.places.push_back(place);
+      Close();
+      return {};
+    }
     bool whole = true;
     if (bounds_.filled && open_.rows > 0 && !Small(load.rows, load.bytes)) whole = !FillUp(load);
     if (!Fits(load)) Close();
@@ -127,6 +134,13 @@ class Planner {
     }
     if (open_.rows > 0 && Small(open_.rows, open_.bytes) && Fits(load)) return false;
     return movable_.BytesLeft(in, place) <= load.bytes / 2;
+  }
+
+  // What has more rows than a row group that is made, but no more than one that is moved, would have
+  // to be decoded to be cut; with its deleted rows left out, most of its pages can be moved.
+  bool StaysWhole(const Load& load, const InputSource& in, const GroupPlace& place) const {
+    return bounds_.moves && load.rows > rows_max_ && load.rows <= bounds_.moved_rows_max &&
+           load.bytes <= bytes_max_ && movable_.BytesLeft(in, place) <= load.bytes / 2;
   }
 
   void Put(const Load& load) {

@@ -103,7 +103,24 @@ TEST_F(RowGroupPlanTest, RowsStayInOrderAndSmallOnesBetweenAreUnited) {
 TEST_F(RowGroupPlanTest, WithDeletedRowsItIsMade) {
   File({800, 800}, {799});
   File({1600, 10}, {0});
-  EXPECT_THAT(Plan(), ElementsAre("799", "800m", "800", "799", "10"));
+  EXPECT_THAT(Plan(), ElementsAre("799", "800m", "1599", "10"));
+}
+
+// To be cut it would have to be decoded.
+TEST_F(RowGroupPlanTest, WithDeletedRowsItStaysWholeUpToFourTimesTheRows) {
+  File({100, 4001, 4002, 100}, {100, 4101});
+  EXPECT_THAT(Plan(), ElementsAre("100", "4000", "801", "800", "800", "800", "800", "100"));
+  group_.inputs.clear();
+  File({1600}, {0});
+  const int64_t bytes = group_.inputs[0]->footer->row_group(0).total_byte_size;
+  request_.shape.row_group_bytes = bytes;
+  EXPECT_THAT(Plan(), ElementsAre("1599"));
+  // Not of more bytes than others that are made: they are in memory.
+  request_.shape.row_group_bytes = bytes - bytes / 100;
+  EXPECT_THAT(Plan(), ElementsAre("800", "799"));
+  request_.shape.row_group_bytes = bytes;
+  request_.shape.splice = false;
+  EXPECT_THAT(Plan(), ElementsAre("800", "799"));
 }
 
 TEST_F(RowGroupPlanTest, NothingIsMovedWherePagesAreNot) {
