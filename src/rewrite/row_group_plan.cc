@@ -136,8 +136,8 @@ class Planner {
     return movable_.BytesLeft(in, place) <= load.bytes / 2;
   }
 
-  // What has more rows than a row group that is made, but no more than one that is moved, would have
-  // to be decoded to be cut; with its deleted rows left out, most of its pages can be moved.
+  // What has more rows than a row group that is made, but no more than one that is moved, would
+  // have to be decoded to be cut; with its deleted rows left out, most of its pages can be moved.
   bool StaysWhole(const Load& load, const InputSource& in, const GroupPlace& place) const {
     return bounds_.moves && load.rows > rows_max_ && load.rows <= bounds_.moved_rows_max &&
            load.bytes <= bytes_max_ && movable_.BytesLeft(in, place) <= load.bytes / 2;
