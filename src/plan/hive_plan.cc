@@ -11,6 +11,7 @@
 
 #include "base/guard.h"
 #include "base/random.h"
+#include "plan/unknown_time.h"
 
 namespace lithify::plan {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 using FileRefs = std::vector<const HiveFile*>;
 
 constexpr Duration kExpiryMargin = std::chrono::hours(24);
-// Stores that know no time give the epoch, in some zone and by some clock.
-constexpr Time kUnknownTime{std::chrono::days(1)};
 
 int64_t BytesOf(const FileRefs& files) {
   int64_t bytes = 0;

@@ -602,6 +602,8 @@ TEST(HiveGc, H2TemporariesLiveThroughTheGrace) {
   EXPECT_EQ(action(kLater), GcAction::kKeepYoung);
   EXPECT_EQ(action(kLater + std::chrono::days(400)), GcAction::kKeepYoung);  // In the future.
   EXPECT_EQ(action(Time{}), GcAction::kKeep);                                // Unknown.
+  EXPECT_EQ(action(Time{} + std::chrono::days(1)), GcAction::kKeep);
+  EXPECT_EQ(action(Time{} + std::chrono::days(1) + kMicro), GcAction::kRemove);
   EXPECT_EQ(Decide(File("x.parquet.tmp", kAtGrace, FileState::kTemporary)).reason,
             "temporary file, modified at 2026-11-29T23:00:00.000000Z, past the grace of 1 h 00 "
             "min");

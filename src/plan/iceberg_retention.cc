@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "plan/unknown_time.h"
 
 namespace lithify::plan {
 namespace {
@@ -24,8 +25,6 @@ constexpr std::string_view kMain = "main";
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr int64_t kDefaultSnapshotAgeMs = int64_t{5} * 24 * 60 * 60 * 1000;
 constexpr Duration kDefaultOrphanAge = std::chrono::days(3);
-// Stores that know no time give the epoch, in some zone and by some clock.
-constexpr Time kUnknownTime{std::chrono::days(1)};
 
 bool IsTrue(std::string_view text) {
   constexpr std::string_view kTrue = "true";

@@ -283,6 +283,15 @@ TEST(IcebergOrphans, I19OldUnreferencedFilesAndNoOthers) {
   EXPECT_EQ(plan.over_limit, 0);
 }
 
+// By another zone or clock the epoch is some hours off.
+TEST(IcebergOrphans, I19ATimeNearTheEpochIsUnknown) {
+  const std::vector<ListedFile> listed = {File("s3://b/t/last", Time{} + days(1)),
+                                          File("s3://b/t/old", Time{} + days(1) + Duration(1))};
+  const OrphanPlan plan = PlanOrphans(listed, {"s3://b/t/gone"}, {}, kNow).value();
+  EXPECT_THAT(Locations(plan), ElementsAre("s3://b/t/old"));
+  EXPECT_EQ(plan.unknown_age, 1);
+}
+
 TEST(IcebergOrphans, I19BadBoundsAreRefused) {
   OrphanOptions options;
   const auto code = [&](Time bound) {

@@ -9,14 +9,13 @@
 #include <utility>
 
 #include "rewrite/entry_reader.h"
+#include "rewrite/physical_type.h"
 #include "rewrite/row_hash.h"
 #include "rewrite/row_mask.h"
 #include "rewrite/value_reader.h"
 
 namespace lithify::rewrite {
 namespace {
-
-using parquet::Type;
 
 constexpr int kEmptyPagesMax = 10'000;
 
@@ -738,17 +737,10 @@ uint64_t RowGroupRows::PlaceSum() const {
 
 std::unique_ptr<ColumnCopy> MakeColumnCopy(const std::vector<std::unique_ptr<InputSource>>& inputs,
                                            const ColumnCopyOptions& options) {
-  switch (options.output.physical) {
-    case Type::BOOLEAN: return std::make_unique<TypedCopy<parquet::BooleanType>>(inputs, options);
-    case Type::INT32: return std::make_unique<TypedCopy<parquet::Int32Type>>(inputs, options);
-    case Type::INT64: return std::make_unique<TypedCopy<parquet::Int64Type>>(inputs, options);
-    case Type::INT96: return std::make_unique<TypedCopy<parquet::Int96Type>>(inputs, options);
-    case Type::FLOAT: return std::make_unique<TypedCopy<parquet::FloatType>>(inputs, options);
-    case Type::DOUBLE: return std::make_unique<TypedCopy<parquet::DoubleType>>(inputs, options);
-    case Type::BYTE_ARRAY:
-      return std::make_unique<TypedCopy<parquet::ByteArrayType>>(inputs, options);
-    default: return std::make_unique<TypedCopy<parquet::FLBAType>>(inputs, options);
-  }
+  return OfPhysicalType(options.output.physical,
+                        [&]<typename DType>(DType*) -> std::unique_ptr<ColumnCopy> {
+                          return std::make_unique<TypedCopy<DType>>(inputs, options);
+                        });
 }
 
 }  // namespace lithify::rewrite

@@ -25,6 +25,7 @@
 #include "rewrite/masked_statistics.h"
 #include "rewrite/page_codec.h"
 #include "rewrite/page_numbers.h"
+#include "rewrite/physical_type.h"
 #include "rewrite/plain_values.h"
 
 namespace lithify::rewrite {
@@ -750,17 +751,7 @@ Result<std::unique_ptr<ColumnEncoder>> MakeColumnEncoder(const ColumnEncoderOpti
   const auto make = [&]<typename DType>(DType*) -> std::unique_ptr<ColumnEncoder> {
     return std::make_unique<Encoder<DType>>(options, to, std::move(codec), threads);
   };
-  using parquet::Type;
-  switch (options.column->physical_type()) {
-    case Type::BOOLEAN: return make(static_cast<parquet::BooleanType*>(nullptr));
-    case Type::INT32: return make(static_cast<parquet::Int32Type*>(nullptr));
-    case Type::INT64: return make(static_cast<parquet::Int64Type*>(nullptr));
-    case Type::INT96: return make(static_cast<parquet::Int96Type*>(nullptr));
-    case Type::FLOAT: return make(static_cast<parquet::FloatType*>(nullptr));
-    case Type::DOUBLE: return make(static_cast<parquet::DoubleType*>(nullptr));
-    case Type::BYTE_ARRAY: return make(static_cast<parquet::ByteArrayType*>(nullptr));
-    default: return make(static_cast<parquet::FLBAType*>(nullptr));
-  }
+  return OfPhysicalType(options.column->physical_type(), make);
 }
 
 }  // namespace lithify::rewrite

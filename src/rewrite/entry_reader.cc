@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rewrite/index_pages.h"
+#include "rewrite/physical_type.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -244,20 +245,10 @@ class Entries final : public TypedEntryReader<DType> {
 std::unique_ptr<EntryReader> MakeEntryReader(const parquet::ColumnDescriptor* descr,
                                              std::unique_ptr<parquet::PageReader> pages,
                                              arrow::MemoryPool* pool) {
-  using parquet::Type;
   const auto make = [&]<typename DType>(DType*) -> std::unique_ptr<EntryReader> {
     return std::make_unique<Entries<DType>>(descr, std::move(pages), pool);
   };
-  switch (descr->physical_type()) {
-    case Type::BOOLEAN: return make(static_cast<parquet::BooleanType*>(nullptr));
-    case Type::INT32: return make(static_cast<parquet::Int32Type*>(nullptr));
-    case Type::INT64: return make(static_cast<parquet::Int64Type*>(nullptr));
-    case Type::INT96: return make(static_cast<parquet::Int96Type*>(nullptr));
-    case Type::FLOAT: return make(static_cast<parquet::FloatType*>(nullptr));
-    case Type::DOUBLE: return make(static_cast<parquet::DoubleType*>(nullptr));
-    case Type::BYTE_ARRAY: return make(static_cast<parquet::ByteArrayType*>(nullptr));
-    default: return make(static_cast<parquet::FLBAType*>(nullptr));
-  }
+  return OfPhysicalType(descr->physical_type(), make);
 }
 
 }  // namespace lithify::rewrite

@@ -84,18 +84,12 @@ class Planner {
       return {};
     }
     const GroupPlace place{input, group, first_row};
-    if (load.rows == rows_in && IsMoved(load, in, place)) {
+    const bool moved = load.rows == rows_in && IsMoved(load, in, place);
+    if (moved || StaysWhole(load, in, place)) {
       Close();
       Put(load);
       open_.places.push_back(place);
-      open_.moved = true;
-      Close();
-      return {};
-    }
-    if (StaysWhole(load, in, place)) {
-      Close();
-      Put(load);
-      open_.places.push_back(place);
+      open_.moved = moved;
       Close();
       return {};
     }

@@ -56,7 +56,7 @@ class LocalStream {
   void Abandon() noexcept;
 
   int64_t size() const { return size_; }
-  // Of them, those that went past the page cache.
+  // Of them, those that were handed to the thread that writes past the page cache.
   int64_t direct_bytes() const { return direct_bytes_; }
 
  private:
