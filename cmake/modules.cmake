@@ -3,7 +3,7 @@
 # module that is not listed, or a third-party header of a library that the module may not use.
 #
 # lithify_module(NAME USES base storage THIRD_PARTY Arrow::arrow)
-set(LITHIFY_MODULES base net config observe storage table catalog plan rewrite commit job embed)
+set(LITHIFY_MODULES base net config observe storage table catalog plan rewrite commit job embed flightsql serve)
 
 set(LITHIFY_MAY_USE_base)
 set(LITHIFY_MAY_USE_net base)
@@ -17,9 +17,11 @@ set(LITHIFY_MAY_USE_config base plan rewrite storage table)
 set(LITHIFY_MAY_USE_commit base storage catalog table)
 set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite commit)
 set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite job)
+set(LITHIFY_MAY_USE_flightsql base)
+set(LITHIFY_MAY_USE_serve base net config observe storage catalog table plan job embed flightsql)
 
 # Include path prefixes of third-party libraries, per module; all others get none.
-set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h libdeflate.h snappy roaring/ CLI/ sqlite3.h curl/ expat.h)
+set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ google/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h libdeflate.h snappy roaring/ CLI/ sqlite3.h curl/ expat.h)
 set(LITHIFY_MAY_INCLUDE_base roaring/)
 set(LITHIFY_MAY_INCLUDE_net curl/ nlohmann/ openssl/)
 set(LITHIFY_MAY_INCLUDE_catalog sqlite3.h nlohmann/)
@@ -29,6 +31,8 @@ set(LITHIFY_MAY_INCLUDE_config toml++/)
 set(LITHIFY_MAY_INCLUDE_rewrite arrow/ parquet/ nlohmann/ xxhash.h zstd.h libdeflate.h)
 set(LITHIFY_MAY_INCLUDE_storage xxhash.h expat.h nlohmann/)
 set(LITHIFY_MAY_INCLUDE_job nlohmann/)
+set(LITHIFY_MAY_INCLUDE_flightsql google/)
+set(LITHIFY_MAY_INCLUDE_serve arrow/ nlohmann/ openssl/)
 
 function(lithify_check_includes name)
   file(GLOB _files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.h" "${CMAKE_SOURCE_DIR}/src/${name}/*.cc")

@@ -34,6 +34,31 @@ struct CatalogConfig {
   bool vended_credentials = true;  // REST: ask it to lend credentials for the storage of a table.
 };
 
+// [server]: the interactive Flight SQL server. It has no field for a credential of its own.
+struct ServerConfig {
+  std::string listen = "127.0.0.1:50051";  // Host and port; port 0: any free one.
+  std::string tls_cert_file;               // PEM, with the chain.
+  std::string tls_key_file;
+  std::string tls_client_ca_file;  // Clients must show a certificate of it. Empty: none asked for.
+  bool allow_plaintext = false;    // Without TLS beyond loopback.
+  std::string catalog;             // Of names without one. Empty: the only one there is.
+  // Tables of REST catalogs whose locations are local files: every caller who may create a table
+  // could make this process read and write files of its own user.
+  bool local_files = false;
+  int statements_max = 256;          // Running at once, in all;
+  int statements_per_user_max = 64;  // of one user.
+  int jobs_max = 8;                  // Procedures that change tables, likewise.
+  int jobs_per_user_max = 4;
+  int64_t request_bytes_max = kMiB;
+  int64_t result_bytes_max = 16 * kGiB;                // Of one statement.
+  int64_t statement_memory_bytes = 512 * kMiB;         // Of one SELECT.
+  Duration statement_timeout = std::chrono::hours(1);  // Of one SELECT; 0: none.
+  Duration client_stall = std::chrono::minutes(5);     // A result that nobody takes ends; 0: never.
+  Duration session_idle = std::chrono::seconds(900);
+  Duration session_max = std::chrono::seconds(28'800);
+  Duration drain = std::chrono::seconds(30);  // Calls may end for so long when it stops.
+};
+
 struct HiveConfig {
   std::string preset = "ourios";     // "ourios" or "none" (then [[series]] is required).
   std::vector<SeriesLayout> series;  // Resolved.
@@ -52,6 +77,7 @@ struct HiveConfig {
   std::string audit_log_path;             // Empty: <root>/_lithify/audit.jsonl.
   storage::S3Settings s3;
   std::vector<CatalogConfig> catalogs;  // In the order of the file.
+  ServerConfig server;
 };
 
 // One override from the command line: dotted key and text value ("compaction.min_files", "8").

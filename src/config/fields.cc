@@ -342,9 +342,36 @@ std::vector<Field> S3Fields() {
   };
 }
 
+std::vector<Field> ServerFields() {
+  return {
+      TextField("server.listen", AT(server.listen)),
+      TextField("server.tls_cert_file", AT(server.tls_cert_file)),
+      TextField("server.tls_key_file", AT(server.tls_key_file)),
+      TextField("server.tls_client_ca_file", AT(server.tls_client_ca_file)),
+      BoolField("server.allow_plaintext", AT(server.allow_plaintext)),
+      TextField("server.catalog", AT(server.catalog)),
+      BoolField("server.local_files", AT(server.local_files)),
+      CountField("server.statements_max", 1, 100'000, AT(server.statements_max)),
+      CountField("server.statements_per_user_max", 1, 100'000, AT(server.statements_per_user_max)),
+      CountField("server.jobs_max", 1, 1024, AT(server.jobs_max)),
+      CountField("server.jobs_per_user_max", 1, 1024, AT(server.jobs_per_user_max)),
+      BytesField("server.request_bytes_max", kKiB, 16 * kMiB, false, AT(server.request_bytes_max)),
+      BytesField("server.result_bytes_max", kKiB, kTiB, false, AT(server.result_bytes_max)),
+      BytesField("server.statement_memory", 16 * kMiB, kTiB, false,
+                 AT(server.statement_memory_bytes)),
+      DurationField("server.statement_timeout", seconds(1), days(7), true,
+                    AT(server.statement_timeout)),
+      DurationField("server.client_stall", seconds(1), days(1), true, AT(server.client_stall)),
+      DurationField("server.session_idle", seconds(1), days(1), false, AT(server.session_idle)),
+      DurationField("server.session_max", seconds(1), days(30), false, AT(server.session_max)),
+      DurationField("server.drain", seconds(0), hours(1), false, AT(server.drain)),
+  };
+}
+
 std::vector<Field> AllFields() {
   std::vector<Field> all = {ChoiceField("layout.preset", {"ourios", "none"}, AT(preset))};
-  for (auto&& part : {CompactionFields(), OutputFields(), LimitFields(), S3Fields()}) {
+  for (auto&& part :
+       {CompactionFields(), OutputFields(), LimitFields(), S3Fields(), ServerFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   all.push_back(TextField("audit_log.path", AT(audit_log_path)));

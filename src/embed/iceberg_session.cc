@@ -56,6 +56,32 @@ std::string StatePath(std::string_view uri) {
   return base + "/lithify/" + host + ".audit.jsonl";
 }
 
+// Locations without the files of this machine.
+class BucketLocations final : public storage::Locations {
+ public:
+  explicit BucketLocations(std::unique_ptr<storage::Locations> all) : all_(std::move(all)) {}
+
+  Result<storage::Place> Resolve(std::string_view location) override {
+    LITHIFY_TRY(Check(location));
+    return all_->Resolve(location);
+  }
+  Result<std::string> Canonical(std::string_view location) override {
+    LITHIFY_TRY(Check(location));
+    return all_->Canonical(location);
+  }
+
+ private:
+  static Status Check(std::string_view location) {
+    for (const std::string_view scheme : {"s3://", "s3a://", "s3n://"}) {
+      if (location.starts_with(scheme)) return {};
+    }
+    return Fail(Code::kDenied, "only files in buckets are used for others", std::string(location),
+                "files of this machine need server.local_files = true");
+  }
+
+  const std::unique_ptr<storage::Locations> all_;
+};
+
 }  // namespace
 
 Result<TableName> ParseTableName(std::string_view text) {
@@ -207,11 +233,15 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
   session->buckets_ = std::make_unique<TableBuckets>(config.s3, environment, std::move(lender),
                                                      session->clock_, session->random_);
   session->buckets_->StopWhen(call.stop);
+  if (call.only_lent_storage) session->buckets_->OnlyLent();
   session->locations_ = storage::MakeLakeLocations(
       [buckets = session->buckets_.get()](const std::string& bucket, const std::string& location) {
         return buckets->Open(bucket, location);
       },
       {.direct = config.direct_io});
+  if (call.no_local_files) {
+    session->locations_ = std::make_unique<BucketLocations>(std::move(session->locations_));
+  }
   if (Status opened = session->OpenCatalog(catalog, call.stop); !opened) {
     session->AuditRefusal(call, catalog.uri, opened.error());
     return Fail(std::move(opened.error()));

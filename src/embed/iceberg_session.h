@@ -45,6 +45,11 @@ class IcebergSession {
     std::string principal = {};
     // For the catalog and for what is in buckets: S3Access::StopWhen(). Empty: never.
     std::function<bool()> stop = {};
+    // For somebody else, who must reach nothing that this process may and they may not: buckets
+    // only with what the catalog lends (R001),
+    bool only_lent_storage = false;
+    // and no files of this machine (kDenied).
+    bool no_local_files = false;
   };
 
   // `config` gives the limits and the audit log; `catalog` what to open: sqlite:///path/to.db,

@@ -116,19 +116,24 @@ Result<std::shared_ptr<storage::Store>> TableBuckets::Open(const std::string& bu
 }
 
 Result<S3Access*> TableBuckets::AccessFor(const std::string& location) {
-  if (!lender_) return Own();
+  if (!lender_) return Own(location);
   if (!loans_) {
     LITHIFY_TRY_ASSIGN(const auto table, lender_());
     LITHIFY_TRY_ASSIGN(loans_, LoansOf(table));
   }
-  if (loans_->empty()) return Own();
+  if (loans_->empty()) return Own(location);
   if (const Loan* loan = FindLoan(*loans_, location)) return Lent(*loan);
-  if (!own_.access_key_id.empty()) return Own();
+  if (only_lent_ || !own_.access_key_id.empty()) return Own(location);
   return Fail(Code::kDenied, "the catalog lends credentials for the table, but not for this",
               location, "give [s3] keys, or set vended_credentials = false for the catalog");
 }
 
-Result<S3Access*> TableBuckets::Own() {
+Result<S3Access*> TableBuckets::Own(const std::string& location) {
+  if (only_lent_) {
+    return Fail(Code::kDenied,
+                "the catalog lends no credentials for this, and there are no others here", location,
+                "let the catalog vend storage credentials for the table to you");
+  }
   if (!own_access_) {
     LITHIFY_TRY_ASSIGN(own_access_, S3Access::Open(own_, LookUpIn(environment_), clock_, random_));
     own_access_->StopWhen(stop_);

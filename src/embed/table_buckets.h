@@ -47,6 +47,9 @@ class TableBuckets {
   // names. `clock` and `random` outlive this.
   TableBuckets(storage::S3Settings own, Environment environment, Lender lender, Clock& clock,
                Random& random);
+  // Without credentials of its own, in whatever place they may be found: what nobody lends keys for
+  // is kDenied (R001). Before the first Open().
+  void OnlyLent() { only_lent_ = true; }
   ~TableBuckets();
 
   // S3Access::StopWhen(), of all that it opens. Before the first Open().
@@ -60,7 +63,7 @@ class TableBuckets {
 
  private:
   Result<storage::S3Access*> AccessFor(const std::string& location);
-  Result<storage::S3Access*> Own();
+  Result<storage::S3Access*> Own(const std::string& location);
   Result<storage::S3Access*> Lent(const Loan& loan);
 
   const storage::S3Settings own_;
@@ -68,6 +71,7 @@ class TableBuckets {
   const Lender lender_;
   Clock& clock_;
   Random& random_;
+  bool only_lent_ = false;
   std::function<bool()> stop_;
   std::mutex mutex_;
   std::optional<std::vector<Loan>> loans_;
