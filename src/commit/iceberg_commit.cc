@@ -163,4 +163,40 @@ Result<catalog::LoadedTable> IcebergCommitter::Rollback(const catalog::TableIden
                                             look});
 }
 
+Result<catalog::LoadedTable> IcebergCommitter::ChangeProperties(
+    const catalog::TableIdent& ident, const std::map<std::string, std::string>& set,
+    const std::vector<std::string>& remove) {
+  for (const std::string& key : remove) {
+    if (set.contains(key)) {
+      return Fail(Code::kInvalid, "property \"" + key + "\" cannot be set and removed at once",
+                  ident.ToString());
+    }
+  }
+  const auto as_wanted = [&](const iceberg::TableMetadata& table) {
+    const auto is_set = [&](const auto& wanted) {
+      const auto at = table.properties.find(wanted.first);
+      return at != table.properties.end() && at->second == wanted.second;
+    };
+    return std::ranges::all_of(set, is_set) && std::ranges::none_of(remove, [&](const auto& key) {
+             return table.properties.contains(key);
+           });
+  };
+  std::vector<table::TableUpdate> updates;
+  if (!set.empty()) updates.emplace_back(table::SetProperties{set});
+  if (!remove.empty()) updates.emplace_back(table::RemoveProperties{remove});
+  const auto look = [&](const catalog::LoadedTable& now) {
+    return as_wanted(now.metadata) ? Shown::kDone : Shown::kNotDone;
+  };
+  for (int attempt = 1;; ++attempt) {
+    LITHIFY_TRY_ASSIGN(catalog::LoadedTable loaded, LoadPatiently(services_, ident));
+    if (updates.empty() || as_wanted(loaded.metadata)) return loaded;
+    const std::string& uuid = loaded.metadata.table_uuid;
+    auto done = CommitPlain(
+        services_, PlainChange{ident, uuid, {table::AssertTableUuid{uuid}}, updates, look});
+    // Somebody else changed something else.
+    if (done || done.error().code != Code::kConflict || attempt == kAttempts) return done;
+    Pause(services_, attempt - 1);
+  }
+}
+
 }  // namespace lithify::commit

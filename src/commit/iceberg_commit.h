@@ -157,6 +157,12 @@ class IcebergCommitter {
   Result<catalog::LoadedTable> Rollback(const catalog::TableIdent& ident, const std::string& branch,
                                         int64_t snapshot_id);
 
+  // Sets and removes properties of the table; other changes that are made meanwhile do not matter.
+  // To remove one that is not there is no error. kInvalid if a key is in both.
+  Result<catalog::LoadedTable> ChangeProperties(const catalog::TableIdent& ident,
+                                                const std::map<std::string, std::string>& set,
+                                                const std::vector<std::string>& remove);
+
  private:
   IcebergCommitServices services_;
 };

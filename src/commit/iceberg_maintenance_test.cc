@@ -327,5 +327,45 @@ TEST_F(IcebergExpiry, RollbackRacesAndLostReplies) {
   EXPECT_THAT(LiveNames(), ElementsAre("a"));
 }
 
+// --- properties ----------------------------------------------------------------------------------
+
+TEST_F(IcebergExpiry, PropertiesAreSetAndRemoved) {
+  auto table = Committer().ChangeProperties(ident_, {{"a", "1"}, {"b", "2"}}, {}).value();
+  EXPECT_EQ(table.metadata.Property("a", ""), "1");
+  EXPECT_EQ(table.metadata.Property("b", ""), "2");
+  table = Committer().ChangeProperties(ident_, {{"a", "3"}}, {"b", "never"}).value();
+  EXPECT_EQ(Load().metadata.Property("a", ""), "3");
+  EXPECT_FALSE(Load().metadata.properties.contains("b"));
+  EXPECT_EQ(SnapshotIds().size(), 3u);
+  // As it is already: nothing changes.
+  const std::string location = Load().metadata_location;
+  EXPECT_TRUE(Committer().ChangeProperties(ident_, {{"a", "3"}}, {"b"}));
+  EXPECT_TRUE(Committer().ChangeProperties(ident_, {}, {}));
+  EXPECT_EQ(Load().metadata_location, location);
+  ExpectFails(Committer().ChangeProperties(ident_, {{"a", "1"}}, {"a"}), Code::kInvalid,
+              "cannot be set and removed");
+}
+
+TEST_F(IcebergExpiry, PropertiesMeetOtherWritersAndLostReplies) {
+  bool once = true;
+  MemoryCatalog::Hooks hooks;
+  hooks.before_apply = [&](const catalog::TableIdent&) {
+    if (std::exchange(once, false)) Append({Data("d")});
+  };
+  catalog_.set_hooks(std::move(hooks));
+  EXPECT_TRUE(Committer().ChangeProperties(ident_, {{"a", "1"}}, {}));
+  EXPECT_EQ(Load().metadata.Property("a", ""), "1");
+  EXPECT_THAT(LiveNames(), ElementsAre("a", "b", "c", "d"));
+  once = true;
+  hooks = {};
+  hooks.fault = [&](const catalog::TableIdent&) {
+    return std::exchange(once, false) ? MemoryCatalog::Fault::kLostAfterApply
+                                      : MemoryCatalog::Fault::kNone;
+  };
+  catalog_.set_hooks(std::move(hooks));
+  EXPECT_TRUE(Committer().ChangeProperties(ident_, {}, {"a"}));
+  EXPECT_FALSE(Load().metadata.properties.contains("a"));
+}
+
 }  // namespace
 }  // namespace lithify::commit

@@ -133,8 +133,7 @@ Result<config::CatalogConfig> ChooseCatalog(const config::HiveConfig& config,
           name + "] section in the configuration file");
 }
 
-Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog,
-                                   const std::function<bool()>& stop) {
+Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog, const Call& call) {
   std::string beside;
   std::string path;
   if (catalog.uri.starts_with(kSqlite)) {
@@ -148,7 +147,7 @@ Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog,
   }
   if (audit_path_.empty()) audit_path_ = std::move(beside);
   audit_ = observe::OpenFileAuditLog(audit_path_);
-  return path.empty() ? OpenRest(catalog, stop) : OpenSqlite(catalog, path);
+  return path.empty() ? OpenRest(catalog, call) : OpenSqlite(catalog, path);
 }
 
 // Where there is no catalog at all, there is no place for its log, and nobody who refused.
@@ -178,12 +177,13 @@ Status IcebergSession::OpenSqlite(const config::CatalogConfig& catalog, const st
   return {};
 }
 
-Status IcebergSession::OpenRest(const config::CatalogConfig& catalog,
-                                const std::function<bool()>& stop) {
+Status IcebergSession::OpenRest(const config::CatalogConfig& catalog, const Call& call) {
   net::HttpOptions http;
-  http.stop = stop;
+  http.stop = call.stop;
   LITHIFY_TRY_ASSIGN(http_, net::OpenHttpClient(std::move(http)));
-  if (!catalog.token.empty()) {
+  if (call.tokens) {
+    tokens_ = call.tokens;
+  } else if (!catalog.token.empty()) {
     tokens_ = std::make_unique<net::StaticToken>(catalog.token);
   } else if (!catalog.client_id.empty()) {
     std::string endpoint = catalog.oauth2_server_uri;
@@ -203,7 +203,7 @@ Status IcebergSession::OpenRest(const config::CatalogConfig& catalog,
   options.uri = catalog.uri;
   options.warehouse = catalog.warehouse;
   options.headers = catalog.headers;
-  options.stop = stop;
+  options.stop = call.stop;
   LITHIFY_TRY_ASSIGN(catalog_,
                      catalog::OpenRestCatalog(options, *http_, tokens_.get(), clock_, random_));
   lending_options_ = std::move(options);
@@ -242,7 +242,7 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
   if (call.no_local_files) {
     session->locations_ = std::make_unique<BucketLocations>(std::move(session->locations_));
   }
-  if (Status opened = session->OpenCatalog(catalog, call.stop); !opened) {
+  if (Status opened = session->OpenCatalog(catalog, call); !opened) {
     session->AuditRefusal(call, catalog.uri, opened.error());
     return Fail(std::move(opened.error()));
   }

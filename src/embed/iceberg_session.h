@@ -45,6 +45,8 @@ class IcebergSession {
     std::string principal = {};
     // For the catalog and for what is in buckets: S3Access::StopWhen(). Empty: never.
     std::function<bool()> stop = {};
+    // Of a REST catalog; null: made of the catalog's configuration.
+    std::shared_ptr<net::TokenSource> tokens = {};
     // For somebody else, who must reach nothing that this process may and they may not: buckets
     // only with what the catalog lends (R001),
     bool only_lent_storage = false;
@@ -64,16 +66,17 @@ class IcebergSession {
   job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal);
 
   catalog::Catalog& catalog() { return *catalog_; }
+  storage::Locations& locations() { return *locations_; }
   Clock& clock() { return clock_; }
   observe::AuditLog& audit() { return *audit_; }
   const std::string& audit_path() const { return audit_path_; }
 
  private:
   explicit IcebergSession(const config::HiveConfig& config) : config_(config) {}
-  Status OpenCatalog(const config::CatalogConfig& catalog, const std::function<bool()>& stop);
+  Status OpenCatalog(const config::CatalogConfig& catalog, const Call& call);
   // The table, with what the catalog lends for it.
   Result<catalog::LoadedTable> Borrow(const catalog::TableIdent& ident);
-  Status OpenRest(const config::CatalogConfig& catalog, const std::function<bool()>& stop);
+  Status OpenRest(const config::CatalogConfig& catalog, const Call& call);
   Status OpenSqlite(const config::CatalogConfig& catalog, const std::string& path);
   void AuditRefusal(const Call& call, const std::string& catalog_uri, const Error& error);
 
@@ -83,7 +86,7 @@ class IcebergSession {
   std::unique_ptr<TableBuckets> buckets_;
   std::unique_ptr<storage::Locations> locations_;
   std::unique_ptr<net::HttpClient> http_;
-  std::unique_ptr<net::TokenSource> tokens_;
+  std::shared_ptr<net::TokenSource> tokens_;
   std::unique_ptr<catalog::Catalog> catalog_;
   catalog::RestOptions lending_options_;  // Of a REST catalog; without a URI: it is not to lend.
   std::unique_ptr<catalog::Catalog> lending_;  // The same catalog, once it was asked to.

@@ -97,4 +97,20 @@ Result<int64_t> IcebergJob::RollbackToSnapshot(const catalog::TableIdent& ident,
   return Ended(call, roll_back(), snapshot_id);
 }
 
+Result<std::map<std::string, std::string>> IcebergJob::ChangeProperties(
+    const catalog::TableIdent& ident, const std::map<std::string, std::string>& set,
+    const std::vector<std::string>& remove) {
+  AuditedCall call(services_, MakeEvent(services_, settings_, ident, "change_properties",
+                                        MakeUuidV7(services_.clock, services_.random)));
+  commit::IcebergCommitter committer({services_.catalog, services_.locations, services_.clock,
+                                      services_.random,
+                                      [this](Duration d) { services_.clock.Sleep(d); }});
+  const auto change = [&]() -> Result<std::map<std::string, std::string>> {
+    LITHIFY_TRY(call.Begin());
+    LITHIFY_TRY_ASSIGN(auto changed, committer.ChangeProperties(ident, set, remove));
+    return std::move(changed.metadata.properties);
+  };
+  return Ended(call, change(), 0);
+}
+
 }  // namespace lithify::job

@@ -156,6 +156,10 @@ class IcebergJob {
                                            const CancelFlag& cancel);
   // Of branch main. Returns the snapshot that was current before.
   Result<int64_t> RollbackToSnapshot(const catalog::TableIdent& ident, int64_t snapshot_id);
+  // ALTER TABLE … SET | UNSET TBLPROPERTIES. Returns the properties as they are then.
+  Result<std::map<std::string, std::string>> ChangeProperties(
+      const catalog::TableIdent& ident, const std::map<std::string, std::string>& set,
+      const std::vector<std::string>& remove);
 
  private:
   IcebergServices services_;
