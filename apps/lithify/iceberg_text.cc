@@ -1,7 +1,6 @@
 #include "iceberg_text.h"
 
 #include <cstdio>
-#include <string_view>
 #include <utility>
 
 #include "base/text.h"
@@ -14,29 +13,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kFilesShown = 20;
-
-std::string_view StatusName(job::RewriteStatus status) {
-  switch (status) {
-    case job::RewriteStatus::kCommitted: return "committed";
-    case job::RewriteStatus::kPartial: return "partial";
-    case job::RewriteStatus::kSkipped: return "skipped";
-    case job::RewriteStatus::kPlanned: return "planned";
-    case job::RewriteStatus::kFailed: return "failed";
-  }
-  return "failed";
-}
-
-std::string_view StateName(plan::PartitionState state) {
-  switch (state) {
-    case plan::PartitionState::kCandidate: return "candidate";
-    case plan::PartitionState::kTooFewFiles: return "too few files";
-    case plan::PartitionState::kNothingToGain: return "nothing to gain";
-    case plan::PartitionState::kUnsupported: return "unsupported";
-    case plan::PartitionState::kFiltered: return "filtered";
-    case plan::PartitionState::kSkipped: return "skipped";
-  }
-  return "skipped";
-}
 
 std::string OneDecimal(double value) {
   char text[64];
@@ -72,7 +48,7 @@ Json PlanJson(const job::RewriteResult& result) {
   for (const plan::PartitionVerdict& verdict : result.plan.partitions) {
     partitions.push_back(
         {{"partition", result.partition_names.at(static_cast<size_t>(verdict.partition))},
-         {"state", StateName(verdict.state)},
+         {"state", plan::PartitionStateName(verdict.state)},
          {"files", verdict.files},
          {"bytes", verdict.bytes},
          {"reason", verdict.reason}});
@@ -119,7 +95,8 @@ std::string DryRunText(const job::RewriteResult& result, bool colour) {
     const bool candidate = verdict.state == plan::PartitionState::kCandidate;
     const Planned planned = by_partition[verdict.partition];
     table.AddRow({{Printable(result.partition_names.at(static_cast<size_t>(verdict.partition)))},
-                  {std::string(StateName(verdict.state)), candidate ? Tone::kGood : Tone::kDim},
+                  {std::string(plan::PartitionStateName(verdict.state)),
+                   candidate ? Tone::kGood : Tone::kDim},
                   {FormatCount(verdict.files)},
                   {FormatBytes(verdict.bytes)},
                   {planned.outputs == 0 ? "" : FormatCount(planned.outputs)},
@@ -141,7 +118,7 @@ std::string DryRunText(const job::RewriteResult& result, bool colour) {
 Json RewriteJson(const job::RewriteResult& result) {
   Json out = {{"procedure", result.procedure},
               {"table", result.table},
-              {"status", StatusName(result.status)},
+              {"status", job::RewriteStatusName(result.status)},
               {"reason", result.reason},
               {"files_rewritten", result.files_rewritten},
               {"files_added", result.files_added},

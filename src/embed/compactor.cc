@@ -12,15 +12,6 @@
 namespace lithify {
 namespace {
 
-class SilentProgress final : public observe::Progress {
- public:
-  void AddTotal(int64_t, int64_t) override {}
-  void AddBytes(int64_t) override {}
-  void AddItem() override {}
-  void Line(std::string_view) override {}
-  void Finish() override {}
-};
-
 Compactor::PartitionEvent MakeEvent(const job::PartitionOutcome& outcome) {
   Compactor::PartitionEvent event;
   event.partition = outcome.id.key_prefix;
@@ -183,8 +174,8 @@ class Compactor::Impl {
       Call(refused.errors, events.on_error, std::string(refused.errors.front()));
       return refused;
     }
-    SilentProgress progress;
-    const auto work = session_->Begin(progress, cancel);
+    const auto progress = observe::MakeSilentProgress();
+    const auto work = session_->Begin(*progress, cancel);
     std::mutex calls;
     std::vector<std::string> thrown;
     const auto report =

@@ -20,6 +20,17 @@ Result<T> Ended(AuditedCall& call, Result<T> changed, int64_t snapshot_id) {
 
 }  // namespace
 
+std::string_view RewriteStatusName(RewriteStatus status) {
+  switch (status) {
+    case RewriteStatus::kCommitted: return "committed";
+    case RewriteStatus::kPartial: return "partial";
+    case RewriteStatus::kSkipped: return "skipped";
+    case RewriteStatus::kPlanned: return "planned";
+    case RewriteStatus::kFailed: return "failed";
+  }
+  return "failed";
+}
+
 Result<RewriteResult> IcebergJob::RewriteDataFiles(const RewriteRequest& request,
                                                    const CancelFlag& cancel) {
   if (settings_.threads < 1 || settings_.memory_bytes < 1) {

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/cancel.h"
@@ -62,6 +63,7 @@ struct RewriteRequest {
   int partial_progress_max_commits = 10;
   int max_attempts = 4;  // Whole re-plans after a conflict (R118).
   bool remove_dangling_deletes = false;
+  int groups_at_once_max = 0;  // 0: as threads and memory allow.
   // Rows of every other spec move to this one; at most so many partitions of it per group, since
   // each reads its files again.
   std::optional<int> output_spec_id;
@@ -70,6 +72,7 @@ struct RewriteRequest {
 };
 
 enum class RewriteStatus { kCommitted, kPartial, kSkipped, kPlanned, kFailed };
+std::string_view RewriteStatusName(RewriteStatus status);  // "committed".
 
 // One row, always, also for a skip (R068).
 struct RewriteResult {

@@ -231,6 +231,7 @@ int64_t IcebergRewrite::WriterBytes() const {
 int IcebergRewrite::GroupsAtOnce() const {
   const auto& groups = result_.plan.groups;
   int64_t most = settings_.threads;
+  if (request_.groups_at_once_max > 0) most = std::min<int64_t>(most, request_.groups_at_once_max);
   if (writer_bytes_ > 0) {
     const bool moves = std::ranges::any_of(groups, &plan::FileGroup::moves);
     const int64_t memory = moves ? PartMemory(settings_.memory_bytes) : settings_.memory_bytes;

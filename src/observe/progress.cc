@@ -113,6 +113,15 @@ bool UnicodeLocale() {
   return false;
 }
 
+class SilentProgress final : public Progress {
+ public:
+  void AddTotal(int64_t, int64_t) override {}
+  void AddBytes(int64_t) override {}
+  void AddItem() override {}
+  void Line(std::string_view) override {}
+  void Finish() override {}
+};
+
 class StreamProgress final : public Progress {
  public:
   StreamProgress(int fd, ProgressMode mode, const Clock& clock, std::string label)
@@ -254,6 +263,8 @@ std::unique_ptr<Progress> MakeProgress(int fd, ProgressMode mode, const Clock& c
                                        std::string label) {
   return std::make_unique<StreamProgress>(fd, mode, clock, std::move(label));
 }
+
+std::unique_ptr<Progress> MakeSilentProgress() { return std::make_unique<SilentProgress>(); }
 
 ProgressMode DetectProgressMode(int fd) {
   const char* terminal = std::getenv("TERM");

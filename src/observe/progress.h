@@ -30,6 +30,8 @@ enum class ProgressMode { kBar, kLines, kNone };
 std::unique_ptr<Progress> MakeProgress(int fd, ProgressMode mode, const Clock& clock,
                                        std::string label);
 ProgressMode DetectProgressMode(int fd);
+// Nobody looks.
+std::unique_ptr<Progress> MakeSilentProgress();
 
 // The bar's text for `width` columns, pure: "compact  42% ▕████▏ 1.2/2.8 GiB  310 MiB/s  4 s left
 // 12/40 partitions". Never wider than `width`: parts that do not fit are left out, the bar first.

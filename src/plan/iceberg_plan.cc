@@ -574,6 +574,18 @@ std::optional<int64_t> LastCompaction(const iceberg::TableMetadata& table) {
 
 }  // namespace
 
+std::string_view PartitionStateName(PartitionState state) {
+  switch (state) {
+    case PartitionState::kCandidate: return "candidate";
+    case PartitionState::kTooFewFiles: return "too few files";
+    case PartitionState::kNothingToGain: return "nothing to gain";
+    case PartitionState::kUnsupported: return "unsupported";
+    case PartitionState::kFiltered: return "filtered";
+    case PartitionState::kSkipped: return "skipped";
+  }
+  return "skipped";
+}
+
 Status CheckOptions(const RewriteOptions& options) {
   const int64_t target = options.target_file_size_bytes;
   LITHIFY_TRY(Require(target > 0 && target <= kTargetMost, "target_file_size_bytes",

@@ -75,6 +75,8 @@ enum class PartitionState {
   kSkipped,   // Hot, or beyond the budget.
 };
 
+std::string_view PartitionStateName(PartitionState state);  // "too few files".
+
 struct PartitionVerdict {
   int32_t partition = 0;
   PartitionState state = PartitionState::kNothingToGain;
