@@ -21,9 +21,9 @@ set(LITHIFY_MAY_USE_flightsql base)
 set(LITHIFY_MAY_USE_serve base net config observe storage catalog table plan job embed flightsql)
 
 # Include path prefixes of third-party libraries, per module; all others get none.
-set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ google/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h libdeflate.h snappy roaring/ CLI/ sqlite3.h curl/ expat.h)
+set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ google/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h libdeflate.h snappy roaring/ CLI/ sqlite3.h curl/ expat.h cjose/)
 set(LITHIFY_MAY_INCLUDE_base roaring/)
-set(LITHIFY_MAY_INCLUDE_net curl/ nlohmann/ openssl/)
+set(LITHIFY_MAY_INCLUDE_net cjose/ curl/ nlohmann/ openssl/)
 set(LITHIFY_MAY_INCLUDE_catalog sqlite3.h nlohmann/)
 set(LITHIFY_MAY_INCLUDE_observe nlohmann/ openssl/)
 set(LITHIFY_MAY_INCLUDE_table nlohmann/ zlib.h zstd.h snappy)

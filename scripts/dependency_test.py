@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Modules that must link without Arrow and Parquet, with these libraries alone. A planner needs none
 # but that of its row positions.
 BITMAPS = ["-lroaring"]
-STORES = [*BITMAPS, "-lcurl", "-lcrypto", "-lexpat"]
+STORES = [*BITMAPS, "-lcurl", "-lcrypto", "-lcjose", "-lexpat"]
 CODECS = [*STORES, "-lz", "-lzstd", "-lsnappy"]
 LINK_ALONE = {"base": BITMAPS, "storage": STORES, "plan": BITMAPS, "table": CODECS,
               "commit": [*CODECS, "-lsqlite3"]}
