@@ -192,6 +192,7 @@ Result<HiveConfig> LoadHiveConfig(
     CheckAllSeries(config, where, problems);
     CrossCheck(config, where, problems);
     CheckS3(config.s3, where, problems);
+    CheckAuth(config.auth, where, problems);
   }
   if (problems.empty()) return config;
 

@@ -14,6 +14,7 @@
 #include "base/hive.h"
 #include "base/result.h"
 #include "base/secret.h"
+#include "config/auth.h"
 #include "plan/hive_plan.h"
 #include "rewrite/group_runner.h"
 #include "storage/s3_settings.h"
@@ -76,6 +77,7 @@ struct HiveConfig {
   bool low_priority = true;               // nice, and idle I/O class where allowed.
   std::string audit_log_path;             // Empty: <root>/_lithify/audit.jsonl.
   storage::S3Settings s3;
+  AuthConfig auth;
   std::vector<CatalogConfig> catalogs;  // In the order of the file.
   ServerConfig server;
 };

@@ -282,6 +282,36 @@ Field AddressingField() {
           }};
 }
 
+// What has no caller is refused with more than a list of names: who asks for it wants something
+// that exists, elsewhere (R003).
+Field ProvidersField() {
+  return {"auth.providers",
+          [](HiveConfig& c, const Raw& raw) -> Status {
+            LITHIFY_TRY_ASSIGN(const auto names, ReadList(raw));
+            std::vector<AuthProvider> providers;
+            for (const std::string& name : names) {
+              for (const auto& [value, known] : kAuthProviders) {
+                if (name == known) providers.push_back(value);
+              }
+            }
+            if (providers.size() != names.size()) {
+              return Wrong(raw,
+                           "a list of \"bearer\", \"oidc_password\", \"token_exchange\", "
+                           "\"anonymous\"; every statement runs as its caller, so that nothing "
+                           "here is for a machine");
+            }
+            c.auth.providers = std::move(providers);
+            return {};
+          },
+          [](const HiveConfig& c) {
+            std::vector<std::string> names;
+            for (const AuthProvider provider : c.auth.providers) {
+              names.emplace_back(AuthProviderName(provider));
+            }
+            return TomlList(names);
+          }};
+}
+
 // The member that a key sets, of a const or a mutable HiveConfig.
 #define AT(member) [](auto& c) -> auto& { return c.member; }
 
@@ -368,10 +398,36 @@ std::vector<Field> ServerFields() {
   };
 }
 
+std::vector<Field> AuthFields() {
+  return {
+      ProvidersField(),
+      TextField("auth.issuer", AT(auth.issuer)),
+      TextField("auth.jwks_url", AT(auth.jwks_url)),
+      TextField("auth.audience", AT(auth.audience)),
+      TextField("auth.subject_claim", AT(auth.subject_claim)),
+      TextField("auth.username_claim", AT(auth.username_claim)),
+      TextField("auth.email_claim", AT(auth.email_claim)),
+      TextField("auth.roles_claim", AT(auth.roles_claim)),
+      TextField("auth.groups_claim", AT(auth.groups_claim)),
+      DurationField("auth.leeway", seconds(0), minutes(5), false, AT(auth.leeway)),
+      DurationField("auth.keys_life", seconds(10), hours(24), false, AT(auth.keys_life)),
+      DurationField("auth.keys_life_max", seconds(10), days(7), false, AT(auth.keys_life_max)),
+      TextField("auth.token_endpoint", AT(auth.token_endpoint)),
+      TextField("auth.client_id", AT(auth.client_id)),
+      SecretField("auth.client_secret", AT(auth.client_secret)),
+      TextField("auth.scope", AT(auth.scope)),
+      TextField("auth.ca_file", AT(auth.ca_file)),
+      TextField("auth.anonymous_user", AT(auth.anonymous_user)),
+      ListField("auth.anonymous_roles", AT(auth.anonymous_roles)),
+  };
+}
+
 std::vector<Field> AllFields() {
   std::vector<Field> all = {ChoiceField("layout.preset", {"ourios", "none"}, AT(preset))};
   for (auto&& part :
        {CompactionFields(), OutputFields(), LimitFields(), S3Fields(), ServerFields()}) {
+
+       {CompactionFields(), OutputFields(), LimitFields(), S3Fields(), AuthFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   all.push_back(TextField("audit_log.path", AT(audit_log_path)));
