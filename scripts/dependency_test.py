@@ -29,6 +29,10 @@ IMPURE = re.compile(r"^(open|openat|read|write|pread|pwrite|fopen|socket|connect
 # module -> a module that its archive is known to call: without these the symbol test proves
 # nothing.
 CONTROLS = {"commit": "table", "job": "plan", "embed": "job"}
+# What gets a token for a client itself. The module that acts for callers asks for none of it: it
+# could not act as a machine if it wanted to (R003). embed, which opens catalogs for the command
+# line, is known to.
+MACHINE_TOKENS = re.compile(r"\blithify::net::(MakeClientCredentialsSource|AskTokenEndpoint)\b")
 
 
 def parse_table():
@@ -125,6 +129,13 @@ def check_symbols(libraries, uses, problems):
     if "storage" in libraries and not any(
             IMPURE.match(s) for s in undefined_symbols(libraries["storage"])):
         problems.append("control: storage was expected to do I/O; the purity test sees nothing")
+    for module, asks in (("serve", False), ("embed", True)):
+        found = [s for s in undefined_symbols(libraries[module]) if MACHINE_TOKENS.search(s)] \
+            if module in libraries else []
+        if found and not asks:
+            problems.append(f"{module} acts for callers only, but asks for {found[0]}")
+        if not found and asks and module in libraries:
+            problems.append(f"control: {module} was expected to ask for a client's own token")
     print(f"dependencies: symbols of {len(libraries)} archives within their closures")
 
 

@@ -523,6 +523,22 @@ std::string EncodeBase64(std::string_view bytes) {
   return out;
 }
 
+std::optional<std::string> DecodeBase64(std::string_view text) {
+  const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+  const auto digits = text.substr(0, text.size() - padding);
+  const bool plain = std::all_of(digits.begin(), digits.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '+' || c == '/';
+  });
+  if (text.size() % 4 != 0 || !plain) return std::nullopt;
+  std::string out(text.size() / 4 * 3, '\0');
+  const int length = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                     reinterpret_cast<const unsigned char*>(text.data()),
+                                     static_cast<int>(text.size()));
+  if (length < 0) return std::nullopt;
+  out.resize(static_cast<size_t>(length) - padding);
+  return out;
+}
+
 std::string UrlForMessages(std::string_view url) {
   const size_t scheme = url.find("://");
   std::string out(url.substr(0, url.find_first_of("?#")));

@@ -119,6 +119,8 @@ std::string PercentEncode(std::string_view text);
 // application/x-www-form-urlencoded: "a=1&b=x%20y".
 std::string EncodeForm(const std::vector<std::pair<std::string, std::string>>& fields);
 std::string EncodeBase64(std::string_view bytes);
+// With its padding, and nothing else; nullopt otherwise.
+std::optional<std::string> DecodeBase64(std::string_view text);
 
 // "https://host:port/path" of a URL, for messages: no query, no user.
 std::string UrlForMessages(std::string_view url);

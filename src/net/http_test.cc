@@ -677,5 +677,15 @@ TEST_F(HttpStopTest, WhatPublishesIsGivenLonger) {
   EXPECT_EQ(publish("/hangs").error().code, Code::kUnknownOutcome);
 }
 
+TEST(Base64, AndBack) {
+  for (const char* text : {"", "f", "fo", "foo", "foob", "alice:p\xc3\xa4ss\0word"}) {
+    EXPECT_EQ(DecodeBase64(EncodeBase64(text)), text);
+  }
+  for (const char* text :
+       {"Zg", "Zg=", "Zg===", "=", "====", "Z===", "Zm9v\n", "Zm 9", "Zm9-", "Z=9v"}) {
+    EXPECT_EQ(DecodeBase64(text), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace lithify::net
