@@ -360,6 +360,31 @@ def filter_seeds(out):
         corpus.add(text)
 
 
+STATEMENTS = (
+    "SELECT ';' -- ;\n, $x$;$x$, E'\\';', \"a;b\" /* /* ; */ */ FROM lake.sales.orders;",
+    "WITH x AS (SELECT 1) FROM x", "EXPLAIN (FORMAT json) SELECT 1", "((VALUES (1, [2], {'a': 3}",
+    "CALL lake.system.rewrite_data_files(table => 'sales.orders', target_file_size_bytes => "
+    "'64MiB', min_input_files => 2, delete_ratio_threshold => 0.25, where => 'day = ''x''', "
+    "options => map('partial-progress.enabled', 'true', 'rewrite-job-order', 'bytes-asc'))",
+    "EXPLAIN CALL system.expire_snapshots(table => 'a.\"b.c\".t', older_than => TIMESTAMP "
+    "'2026-11-01 10:20:30.5+02:00', retain_last => 5, snapshot_ids => ARRAY(1, -2))",
+    "call remove_orphan_files(older_than => now() - INTERVAL '5' DAY, table => `t`, force => TRUE)",
+    "CALL system.p(a => [1, 1.5, 1e3, 9999999999999999999, DATE '2026-11-01', INTERVAL 1 DAY 2 "
+    "HOURS, MAP {'k': NULL}])", "CALL system.table_health('ns', 't')",
+    "ALTER TABLE a.`b c` SET TBLPROPERTIES ('k' = 'v', write.x = -5, 'b' = TRUE)",
+    "ALTER TABLE t UNSET TBLPROPERTIES IF EXISTS ('a', b.c)", "SHOW TABLES IN a.b LIKE 'o%\\_'",
+    "SHOW NAMESPACES FROM a", "SHOW TBLPROPERTIES a.t ('k')", "SHOW SNAPSHOTS IN a.t",
+    "SHOW JOBS;;", "DESCRIBE TABLE a.t", "CANCEL JOB '0199'", "a.\"b.c\".d", "a%b%caXbXc",
+    "2026-11-01T10:20:30.123456789-05:30", "CALL p(" + "a => [" * 3000, "SELECT " + "(" * 3000,
+)
+
+
+def statement_seeds(out):
+    corpus = Corpus(out, "sql_fuzz")
+    for text in STATEMENTS:
+        corpus.add(text)
+
+
 def main(out):
     if os.path.isdir(out):
         for folder, _, names in os.walk(out):
@@ -367,7 +392,8 @@ def main(out):
                 if name.startswith("seed-"):
                     os.remove(os.path.join(folder, name))
     for make in (avro_seeds, delete_seeds, filter_seeds, footer_seeds, stored_footer_seeds,
-                 hive_seeds, metadata_seeds, page_seeds, puffin_seeds, splice_seeds):
+                 hive_seeds, metadata_seeds, page_seeds, puffin_seeds, splice_seeds,
+                 statement_seeds):
         make(out)
 
 

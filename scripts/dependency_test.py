@@ -21,8 +21,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BITMAPS = ["-lroaring"]
 STORES = [*BITMAPS, "-lcurl", "-lcrypto", "-lcjose", "-lexpat"]
 CODECS = [*STORES, "-lz", "-lzstd", "-lsnappy"]
-LINK_ALONE = {"base": BITMAPS, "storage": STORES, "plan": BITMAPS, "table": CODECS,
-              "commit": [*CODECS, "-lsqlite3"]}
+LINK_ALONE = {"base": BITMAPS, "storage": STORES, "plan": BITMAPS, "sql": BITMAPS,
+              "table": CODECS, "commit": [*CODECS, "-lsqlite3"]}
+PURE = ("plan", "sql")
 # What a pure module never asks of the system: files, sockets, clocks, threads.
 IMPURE = re.compile(r"^(open|openat|read|write|pread|pwrite|fopen|socket|connect|clock_gettime|"
                     r"gettimeofday|time|pthread_create|getenv|nanosleep|std::chrono::_V2::.*now)\b")
@@ -118,10 +119,10 @@ def check_symbols(libraries, uses, problems):
             example = next(s for s in sorted(symbols) if f"lithify::{other}::" in s)
             problems.append(f"module {module} calls {other}, which the table does not allow: "
                             f"{example}")
-        if module == "plan":
+        if module in PURE:
             for symbol in sorted(symbols):
                 if IMPURE.match(symbol):
-                    problems.append(f"plan is not pure: it asks for {symbol}")
+                    problems.append(f"{module} is not pure: it asks for {symbol}")
     for module, other in CONTROLS.items():
         if module in libraries and other not in calls[module]:
             problems.append(f"control: {module} was expected to call {other}; the symbol test "

@@ -1,10 +1,12 @@
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <limits>
+#include <numeric>
 #include <optional>
-#include <span>
+#include <vector>
 
 namespace lithify {
 namespace {
@@ -170,30 +172,20 @@ std::optional<Time> ParseTimeOrNothing(std::string_view text) {
   return time;
 }
 
-// Length of the well-formed UTF-8 sequence at the start of `text` (Unicode table 3-7), 0 if none.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  size_t length = 0;
-  unsigned char low = 0x80;
-  unsigned char high = 0xbf;
-  if (lead >= 0xc2 && lead <= 0xdf) {
-    length = 2;
-  } else if (lead >= 0xe0 && lead <= 0xef) {
-    length = 3;
-    if (lead == 0xe0) low = 0xa0;   // Overlong.
-    if (lead == 0xed) high = 0x9f;  // Surrogates.
-  } else if (lead >= 0xf0 && lead <= 0xf4) {
-    length = 4;
-    if (lead == 0xf0) low = 0x90;   // Overlong.
-    if (lead == 0xf4) high = 0x8f;  // Beyond U+10FFFF.
+// How many letters to add, take away or change, to make one of the other.
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
   }
-  if (length == 0 || text.size() < length || byte(1) < low || byte(1) > high) return 0;
-  for (size_t i = 2; i < length; ++i) {
-    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
-  }
-  return length;
+  return row[b.size()];
 }
 
 }  // namespace
@@ -297,6 +289,47 @@ std::string JsonQuote(std::string_view text) {
   }
   out += '"';
   return out;
+}
+
+// By table 3-7 of the Unicode standard.
+size_t Utf8Length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  size_t length = 0;
+  unsigned char low = 0x80;
+  unsigned char high = 0xbf;
+  if (lead >= 0xc2 && lead <= 0xdf) {
+    length = 2;
+  } else if (lead >= 0xe0 && lead <= 0xef) {
+    length = 3;
+    if (lead == 0xe0) low = 0xa0;   // Overlong.
+    if (lead == 0xed) high = 0x9f;  // Surrogates.
+  } else if (lead >= 0xf0 && lead <= 0xf4) {
+    length = 4;
+    if (lead == 0xf0) low = 0x90;   // Overlong.
+    if (lead == 0xf4) high = 0x8f;  // Beyond U+10FFFF.
+  }
+  if (length == 0 || text.size() < length || byte(1) < low || byte(1) > high) return 0;
+  for (size_t i = 2; i < length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
+  }
+  return length;
+}
+
+std::string_view Nearest(std::string_view name, std::span<const std::string_view> candidates) {
+  constexpr size_t kNameBytesMax = 256;  // The distance takes the product of both lengths.
+  if (name.size() > kNameBytesMax) return {};
+  std::string_view best;
+  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
+  for (const std::string_view candidate : candidates) {
+    const size_t distance = Distance(name, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
 }
 
 }  // namespace lithify

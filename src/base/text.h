@@ -2,7 +2,9 @@
 #ifndef LITHIFY_BASE_TEXT_H_
 #define LITHIFY_BASE_TEXT_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,6 +35,11 @@ Result<Time> ParseTime(std::string_view text);
 std::string FormatCount(int64_t n);
 // The text as a JSON string literal with quotes; invalid UTF-8 bytes become U+FFFD.
 std::string JsonQuote(std::string_view text);
+// Length of the well-formed UTF-8 sequence at the start of `text`, which is not empty; 0 if none.
+size_t Utf8Length(std::string_view text);
+// The one of `candidates` that `name` is most likely a slip of, by edit distance; empty if all are
+// far from it. Of names beyond 256 bytes there is none.
+std::string_view Nearest(std::string_view name, std::span<const std::string_view> candidates);
 
 }  // namespace lithify
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace lithify {
 namespace {
@@ -177,6 +179,29 @@ TEST(JsonQuote, EscapesAndRepairs) {
   EXPECT_EQ(JsonQuote("\xed\xa0\x80"), "\"\uFFFD\uFFFD\uFFFD\"");  // A surrogate.
   EXPECT_EQ(JsonQuote("\xf4\x90\x80\x80"), "\"\uFFFD\uFFFD\uFFFD\uFFFD\"");
   EXPECT_EQ(JsonQuote("\xe2\x82"), "\"\uFFFD\uFFFD\"");  // Cut short.
+}
+
+TEST(Nearest, FindsASlipAndNothingFar) {
+  const std::vector<std::string_view> names = {"table", "older_than", "retain_last"};
+  EXPECT_EQ(Nearest("tabel", names), "table");
+  EXPECT_EQ(Nearest("olderthan", names), "older_than");
+  EXPECT_EQ(Nearest("retain_lost", names), "retain_last");
+  EXPECT_EQ(Nearest("snapshot", names), "");
+  EXPECT_EQ(Nearest("", {}), "");
+  const std::vector<std::string> long_names = {std::string(256, 'x'), std::string(257, 'x')};
+  const std::vector<std::string_view> views(long_names.begin(), long_names.end());
+  EXPECT_EQ(Nearest(long_names[0], views), long_names[0]);
+  EXPECT_EQ(Nearest(long_names[1], views), "") << "the cost is bounded";
+}
+
+TEST(Utf8Length, IsZeroForWhatIsNone) {
+  EXPECT_EQ(Utf8Length("a"), 1U);
+  EXPECT_EQ(Utf8Length("\u00e9"), 2U);
+  EXPECT_EQ(Utf8Length("\u20acx"), 3U);
+  EXPECT_EQ(Utf8Length("\U0001F600"), 4U);
+  EXPECT_EQ(Utf8Length("\x80"), 0U);
+  EXPECT_EQ(Utf8Length("\xed\xa0\x80"), 0U);
+  EXPECT_EQ(Utf8Length("\xe2\x82"), 0U);
 }
 
 }  // namespace

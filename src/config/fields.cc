@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 
 #include "base/text.h"
 #include "table/hive_claim.h"
@@ -434,21 +433,6 @@ std::vector<Field> AllFields() {
 
 #undef AT
 
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::span<const Field> Fields() {
@@ -465,15 +449,7 @@ const Field* FindField(std::string_view key) {
 
 std::string Suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
                        std::string_view section) {
-  std::string_view best;
-  size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
-  for (const std::string_view candidate : candidates) {
-    const size_t distance = Distance(name, candidate);
-    if (distance < best_distance) {
-      best = candidate;
-      best_distance = distance;
-    }
-  }
+  const std::string_view best = Nearest(name, candidates);
   if (best.empty()) return {};
   std::string key(section);
   if (!key.empty()) key += '.';
