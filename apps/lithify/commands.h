@@ -22,6 +22,11 @@ void AddRemoveOrphanFiles(CLI::App& app, Command& chosen);
 void AddRewriteManifests(CLI::App& app, Command& chosen);
 void AddRollbackToSnapshot(CLI::App& app, Command& chosen);
 
+// Programs of their own beside this one, which they replace: Arrow Flight takes longer to load than
+// most commands to run.
+void AddServe(CLI::App& app, Command& chosen);
+void AddSql(CLI::App& app, Command& chosen);
+
 }  // namespace lithify::cli
 
 #endif  // LITHIFY_APPS_LITHIFY_COMMANDS_H_

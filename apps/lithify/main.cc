@@ -10,7 +10,7 @@
 namespace lithify::cli {
 namespace {
 
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kExamples = R"END(Examples:
   lithify compact /data/lake --dry-run        what would be done, and why
   lithify compact /data/lake                  one sweep
   lithify compact /data/lake --watch          sweep for ever, at the configured interval
@@ -20,10 +20,12 @@ constexpr const char* kExamples = R"(Examples:
   lithify verify /data/lake                   re-read everything that is live, and prove it
   lithify table-health lake.sales.orders --catalog-uri sqlite:///lake/catalog.db
   lithify rewrite-data-files lake.sales.orders --catalog-uri sqlite:///lake/catalog.db --dry-run
+  lithify serve --config lithify.toml         the Flight SQL server
+  lithify sql -e "CALL system.table_health(table => 'sales.orders')"
 
 Exit codes: 0 done or nothing to do, 1 something failed, 2 wrong usage or configuration,
 3 verification found a mismatch, 4 the tree cannot be read, 130 stopped by a signal.
-Configuration: ROOT/lithify.toml, LITHIFY_<SECTION>__<FIELD>, --set KEY=VALUE.)";
+Configuration: ROOT/lithify.toml, LITHIFY_<SECTION>__<FIELD>, --set KEY=VALUE.)END";
 
 int Main(int argc, char** argv) {
   // Tokens and keys are in memory: no core file, and nobody else's look into it (R267).
@@ -48,6 +50,8 @@ int Main(int argc, char** argv) {
   AddRemoveOrphanFiles(app, chosen);
   AddRewriteManifests(app, chosen);
   AddRollbackToSnapshot(app, chosen);
+  AddServe(app, chosen);
+  AddSql(app, chosen);
   if (argc == 1) {
     std::fputs(app.help().c_str(), stderr);
     return kUsage;

@@ -424,7 +424,8 @@ std::vector<Field> AuthFields() {
 std::vector<Field> AllFields() {
   std::vector<Field> all = {ChoiceField("layout.preset", {"ourios", "none"}, AT(preset))};
   for (auto&& part :
-       {CompactionFields(), OutputFields(), LimitFields(), S3Fields(), AuthFields(), ServerFields()}) {
+       {CompactionFields(), OutputFields(), LimitFields(), S3Fields(), AuthFields(),
+        ServerFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   all.push_back(TextField("audit_log.path", AT(audit_log_path)));

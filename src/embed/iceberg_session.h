@@ -62,8 +62,9 @@ class IcebergSession {
                                                       const Call& call,
                                                       const Environment& environment);
 
-  // Borrows this session and `progress`.
-  job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal);
+  // Borrows this session and `progress`. `job_id`: IcebergSettings::job_id.
+  job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal,
+                          const std::string& job_id = {});
 
   catalog::Catalog& catalog() { return *catalog_; }
   storage::Locations& locations() { return *locations_; }

@@ -15,6 +15,10 @@ void AppendOutcome(const IcebergServices& services, observe::AuditEvent& event) 
 
 }  // namespace
 
+std::string JobId(const IcebergServices& services, const IcebergSettings& settings) {
+  return settings.job_id.empty() ? MakeUuidV7(services.clock, services.random) : settings.job_id;
+}
+
 observe::AuditEvent MakeEvent(const IcebergServices& services, const IcebergSettings& settings,
                               const catalog::TableIdent& ident, std::string procedure,
                               std::string job_id) {

@@ -12,6 +12,9 @@
 
 namespace lithify::job {
 
+// That of the settings, or a new one.
+std::string JobId(const IcebergServices& services, const IcebergSettings& settings);
+
 // Who does what to which table, now.
 observe::AuditEvent MakeEvent(const IcebergServices& services, const IcebergSettings& settings,
                               const catalog::TableIdent& ident, std::string procedure,

@@ -28,7 +28,7 @@ class Expire {
       : services_(services), settings_(settings), ident_(ident), cancel_(cancel) {
     report_.procedure = "expire_snapshots";
     report_.table = ident.ToString();
-    report_.job_id = MakeUuidV7(services.clock, services.random);
+    report_.job_id = JobId(services, settings);
   }
 
   Result<RemovedFiles> Run(const plan::ExpireOptions& options, bool dry_run) {

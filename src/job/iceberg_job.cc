@@ -47,7 +47,7 @@ Result<HealthResult> IcebergJob::GetTableHealth(const catalog::TableIdent& ident
   LITHIFY_TRY_ASSIGN(const auto table,
                      LoadAudited(services_, ident,
                                  MakeEvent(services_, settings_, ident, "table_health",
-                                           MakeUuidV7(services_.clock, services_.random))));
+                                           JobId(services_, settings_))));
   const plan::RewriteOptions resolved = WithTableDefaults(options, table.metadata);
   LITHIFY_TRY(plan::CheckOptions(resolved));
   iceberg::LiveSet live;
@@ -69,7 +69,7 @@ Result<HealthResult> IcebergJob::GetTableHealth(const catalog::TableIdent& ident
 Result<ManifestsResult> IcebergJob::RewriteManifests(const catalog::TableIdent& ident,
                                                      const CancelFlag& cancel) {
   AuditedCall call(services_, MakeEvent(services_, settings_, ident, "rewrite_manifests",
-                                        MakeUuidV7(services_.clock, services_.random)));
+                                        JobId(services_, settings_)));
   commit::IcebergCommitter committer({services_.catalog, services_.locations, services_.clock,
                                       services_.random,
                                       [this](Duration d) { services_.clock.Sleep(d); }});
@@ -93,7 +93,7 @@ Result<ManifestsResult> IcebergJob::RewriteManifests(const catalog::TableIdent& 
 Result<int64_t> IcebergJob::RollbackToSnapshot(const catalog::TableIdent& ident,
                                                int64_t snapshot_id) {
   AuditedCall call(services_, MakeEvent(services_, settings_, ident, "rollback_to_snapshot",
-                                        MakeUuidV7(services_.clock, services_.random)));
+                                        JobId(services_, settings_)));
   commit::IcebergCommitter committer({services_.catalog, services_.locations, services_.clock,
                                       services_.random,
                                       [this](Duration d) { services_.clock.Sleep(d); }});
@@ -112,7 +112,7 @@ Result<std::map<std::string, std::string>> IcebergJob::ChangeProperties(
     const catalog::TableIdent& ident, const std::map<std::string, std::string>& set,
     const std::vector<std::string>& remove) {
   AuditedCall call(services_, MakeEvent(services_, settings_, ident, "change_properties",
-                                        MakeUuidV7(services_.clock, services_.random)));
+                                        JobId(services_, settings_)));
   commit::IcebergCommitter committer({services_.catalog, services_.locations, services_.clock,
                                       services_.random,
                                       [this](Duration d) { services_.clock.Sleep(d); }});

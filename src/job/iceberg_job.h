@@ -49,6 +49,7 @@ struct IcebergServices {
 struct IcebergSettings {
   std::string trigger = "manual";  // manual | scheduled
   std::string principal;           // For the audit log and the snapshot summary.
+  std::string job_id;              // Of the next call alone. Empty: each has a new one.
   rewrite::Verify verify = rewrite::Verify::kSample;
   int threads = 1;
   int64_t memory_bytes = int64_t{1} << 30;

@@ -39,7 +39,7 @@ class Orphans {
         walk_(services.locations, cancel) {
     report_.procedure = "remove_orphan_files";
     report_.table = ident.ToString();
-    report_.job_id = MakeUuidV7(services.clock, services.random);
+    report_.job_id = JobId(services, settings);
   }
 
   Result<RemovedFiles> Run(const plan::OrphanOptions& options, bool dry_run) {

@@ -84,7 +84,7 @@ IcebergRewrite::IcebergRewrite(const IcebergServices& services, const IcebergSet
       committer_({services.catalog, services.locations, services.clock, services.random,
                   [&services](Duration d) { services.clock.Sleep(d); }}) {
   result_.table = request.ident.ToString();
-  result_.job_id = MakeUuidV7(services.clock, services.random);
+  result_.job_id = JobId(services, settings);
   options_ = request.options;
 }
 

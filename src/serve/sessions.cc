@@ -63,17 +63,34 @@ Result<std::string> Sessions::Open(const Caller& caller) {
   }
   const Duration now = clock_.Monotonic();
   std::string id = MakeRandomId(random_);
-  const bool added = sessions_.emplace(id, Session{caller.owner, HashOf(caller), now, now}).second;
+  const bool added =
+      sessions_.emplace(id, Session{caller.owner, HashOf(caller), now, now, {}}).second;
   LITHIFY_CHECK(added, "a random session id came twice");
   ++owned_[caller.owner];
   return id;
 }
 
-Status Sessions::Use(const std::string& id, const Caller& caller) {
+Result<std::map<std::string, std::string>> Sessions::Use(const std::string& id,
+                                                         const Caller& caller) {
   std::lock_guard lock(mutex_);
   const auto at = Own(id, caller);
   if (at == sessions_.end()) return NoSession();
   at->second.used = clock_.Monotonic();
+  return at->second.options;
+}
+
+Status Sessions::SetOption(const std::string& id, const Caller& caller, const std::string& name,
+                           const std::optional<std::string>& value) {
+  constexpr size_t kValueMax = 1000;
+  std::lock_guard lock(mutex_);
+  const auto at = Own(id, caller);
+  if (at == sessions_.end()) return NoSession();
+  if (value && value->size() > kValueMax) return Fail(Code::kLimit, "the value is too long", name);
+  if (value) {
+    at->second.options[name] = *value;
+  } else {
+    at->second.options.erase(name);
+  }
   return {};
 }
 

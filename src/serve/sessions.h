@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -33,9 +34,12 @@ class Sessions {
   // Its id: 32 hexadecimal digits, of 128 random bits. kLimit: the caller, or everybody together,
   // has as many as are allowed.
   Result<std::string> Open(const Caller& caller);
-  // The session goes on for another idle time. kDenied where it is not there, has ended, or is
-  // bound to another token: which of them is not told.
-  Status Use(const std::string& id, const Caller& caller);
+  // Its options. The session goes on for another idle time. kDenied where it is not there, has
+  // ended, or is bound to another token: which of them is not told.
+  Result<std::map<std::string, std::string>> Use(const std::string& id, const Caller& caller);
+  // nullopt: unset. The same errors; kLimit for a long value.
+  Status SetOption(const std::string& id, const Caller& caller, const std::string& name,
+                   const std::optional<std::string>& value);
   // The same errors.
   Status Close(const std::string& id, const Caller& caller);
   // That have not ended.
@@ -47,6 +51,7 @@ class Sessions {
     std::string token_hash;
     Duration opened;  // Monotonic, like all of them: no jump of the wall clock ends a session.
     Duration used;
+    std::map<std::string, std::string> options;
   };
   using Map = std::map<std::string, Session>;
 

@@ -61,7 +61,7 @@ TEST(Sessions, AnotherTokenIsRefusedAndChangesNothing) {
   nobody.anonymous = true;
   nobody.owner = "anonymous";
   for (const Caller& other : {world.bob, renewed, nobody}) {
-    const Status used = world.sessions.Use(id, other);
+    const auto used = world.sessions.Use(id, other);
     ASSERT_FALSE(used);
     EXPECT_EQ(used.error().code, Code::kDenied);
     EXPECT_EQ(used.error().ToString(), world.sessions.Use("f00", other).error().ToString());

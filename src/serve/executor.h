@@ -1,0 +1,78 @@
+// Statements of callers: planned without any effect, then run (R069).
+//
+// Thread safety: thread-safe.
+#ifndef LITHIFY_SERVE_EXECUTOR_H_
+#define LITHIFY_SERVE_EXECUTOR_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "flightsql/messages.h"
+#include "serve/job_registry.h"
+#include "serve/rows.h"
+#include "serve/table_access.h"
+#include "sql/procedures.h"
+#include "sql/statement.h"
+
+namespace arrow {
+class RecordBatch;
+class RecordBatchReader;
+class Schema;
+}  // namespace arrow
+
+namespace lithify::serve {
+
+struct PlannedStatement {
+  std::string text;
+  sql::Statement statement;
+  std::optional<sql::BoundCall> call;  // Of CALL and EXPLAIN CALL.
+  bool explain = false;
+  std::shared_ptr<arrow::Schema> result;
+  std::shared_ptr<arrow::Schema> parameters;  // Null or without fields: it takes none.
+  bool changes = false;  // Something: it runs once for each time it is planned, and is a job.
+  bool lasts = false;    // It may take long, so that progress is told.
+};
+
+// As SHOW JOBS and system.jobs have them.
+Rows JobRows(const std::vector<JobInfo>& jobs);
+
+class Executor {
+ public:
+  // `jobs` outlives it.
+  Executor(TableAccess access, JobRegistry& jobs) : access_(std::move(access)), jobs_(jobs) {}
+
+  // kInvalid with the position and a hint, kUnsupported, kLimit (too long); of a query also what
+  // the catalog says of its tables. Changes nothing.
+  Result<std::shared_ptr<const PlannedStatement>> Plan(std::string_view text,
+                                                       const CallContext& call,
+                                                       const CancelFlag& cancel);
+
+  // `parameters`: a row with one column for each; null: none. `call`, `progress` and `cancel`
+  // outlive the result.
+  Result<std::shared_ptr<arrow::RecordBatchReader>> Run(
+      const PlannedStatement& planned, const std::shared_ptr<arrow::RecordBatch>& parameters,
+      const CallContext& call, observe::Progress& progress, const CancelFlag& cancel);
+
+  // GetCatalogs, GetDbSchemas, GetTables, GetTableTypes and GetKeys.
+  std::shared_ptr<arrow::Schema> QuestionSchema(const flightsql::Command& question) const;
+  Result<std::shared_ptr<arrow::RecordBatchReader>> Ask(const flightsql::Command& question,
+                                                        const CallContext& call,
+                                                        const CancelFlag& cancel);
+
+  const TableAccess& access() const { return access_; }
+
+ private:
+  Status PlanCall(const sql::Call& call, bool explain, PlannedStatement& planned);
+
+  const TableAccess access_;
+  JobRegistry& jobs_;
+};
+
+}  // namespace lithify::serve
+
+#endif  // LITHIFY_SERVE_EXECUTOR_H_

@@ -1,0 +1,715 @@
+#include "serve/listener.h"
+
+#include <arrow/buffer.h>
+#include <arrow/flight/server.h>
+#include <arrow/flight/server_auth.h>
+#include <arrow/flight/server_middleware.h>
+#include <arrow/ipc/writer.h>
+#include <arrow/record_batch.h>
+#include <arrow/type.h>
+
+#include <charconv>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "flightsql/messages.h"
+#include "serve/flight_error.h"
+#include "serve/running_statements.h"
+#include "serve/sql_info.h"
+#include "serve/statement_store.h"
+#include "serve/statement_stream.h"
+
+namespace lithify::serve {
+namespace {
+
+namespace flight = arrow::flight;
+
+constexpr std::string_view kMiddleware = "lithify-caller";
+constexpr std::string_view kSessionCookie = "arrow_flight_session_id";
+constexpr std::string_view kHealthCheck = "HealthCheck";
+
+// A value of an HTTP header "cookie": "a=1; b=2".
+std::string CookieValue(std::string_view header, std::string_view name) {
+  while (!header.empty()) {
+    const size_t end = std::min(header.find(';'), header.size());
+    std::string_view pair = header.substr(0, end);
+    header.remove_prefix(std::min(end + 1, header.size()));
+    while (pair.starts_with(' ')) pair.remove_prefix(1);
+    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) {
+      return std::string(pair.substr(name.size() + 1));
+    }
+  }
+  return {};
+}
+
+std::string Header(const flight::CallHeaders& headers, std::string_view name) {
+  const auto at = headers.find(name);
+  return at == headers.end() ? std::string() : std::string(at->second);
+}
+
+// Who calls, for the time of one call. That nobody is known is told by the call itself, since the
+// health check needs no caller.
+class CallerMiddleware final : public flight::ServerMiddleware {
+ public:
+  CallerMiddleware(Result<Caller> caller, std::string session)
+      : caller_(std::move(caller)), session_(std::move(session)) {}
+
+  std::string name() const override { return std::string(kMiddleware); }
+  void SendingHeaders(flight::AddCallHeaders* headers) override {
+    // The client goes on with the token that the provider made of its password.
+    if (caller_ && caller_->issued) {
+      headers->AddHeader("authorization", "Bearer " + caller_->token.Reveal());
+    }
+  }
+  void CallCompleted(const arrow::Status&) override {}
+
+  const Result<Caller>& caller() const { return caller_; }
+  const std::string& session() const { return session_; }
+
+ private:
+  const Result<Caller> caller_;
+  const std::string session_;
+};
+
+class CallerFactory final : public flight::ServerMiddlewareFactory {
+ public:
+  explicit CallerFactory(Authenticator& authenticator) : authenticator_(authenticator) {}
+
+  arrow::Status StartCall(const flight::CallInfo& info, const flight::ServerCallContext& context,
+                          std::shared_ptr<flight::ServerMiddleware>* middleware) override {
+    const flight::CallHeaders& headers = context.incoming_headers();
+    auto caller = Authenticate(Header(headers, "authorization"));
+    if (!caller && info.method == flight::FlightMethod::Handshake) return Refuse(caller.error());
+    *middleware = std::make_shared<CallerMiddleware>(
+        std::move(caller), CookieValue(Header(headers, "cookie"), kSessionCookie));
+    return arrow::Status::OK();
+  }
+
+  // What cannot be asked now may be asked again; all else is a caller that nobody knows.
+  static arrow::Status Refuse(const Error& error) {
+    return error.code == Code::kTransient ? ToFlight(error) : NotAuthenticated(error);
+  }
+
+ private:
+  Result<Caller> Authenticate(const std::string& header) {
+    LITHIFY_TRY_ASSIGN(const Credentials credentials, ParseAuthorization(header));
+    return authenticator_.Authenticate(credentials);
+  }
+
+  Authenticator& authenticator_;
+};
+
+// One statement while it runs.
+struct Running {
+  CallContext call;
+  std::shared_ptr<const PlannedStatement> planned;
+  std::shared_ptr<arrow::RecordBatch> parameters;
+  CancelFlag cancel;                          // Of what is no job,
+  std::unique_ptr<observe::Progress> silent;  // likewise.
+  std::unique_ptr<RunningJob> job;
+  std::unique_ptr<RunningStatements::Slot> slot;
+
+  const CancelFlag& flag() const { return job ? job->cancel() : cancel; }
+  observe::Progress& progress() const { return job ? *job : *silent; }
+};
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool IsLoopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+struct Address {
+  std::string host;
+  int port = 0;
+};
+// "host:port", "[::1]:port".
+Result<Address> ParseAddress(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  Address address;
+  const char* const end = text.data() + text.size();
+  const bool has_port = colon != std::string::npos &&
+                        std::from_chars(text.data() + colon + 1, end, address.port).ptr == end &&
+                        colon + 1 < text.size();
+  if (!has_port || colon == 0 || address.port < 0 || address.port > 65'535) {
+    return Fail(Code::kInvalid, "\"" + text + "\" is no address", "server.listen",
+                "write it like 0.0.0.0:50051 or [::1]:50051");
+  }
+  address.host = text.substr(0, colon);
+  if (address.host.starts_with('[') && address.host.ends_with(']')) {
+    address.host = address.host.substr(1, address.host.size() - 2);
+  }
+  return address;
+}
+
+Result<flight::FlightServerOptions> MakeOptions(const config::ServerConfig& config) {
+  LITHIFY_TRY_ASSIGN(const Address address, ParseAddress(config.listen));
+  const bool tls = !config.tls_cert_file.empty() || !config.tls_key_file.empty();
+  if (!tls && !IsLoopback(address.host) && !config.allow_plaintext) {
+    return Fail(Code::kInvalid, "tokens would cross the network in plaintext",
+                "server.listen = \"" + config.listen + "\"",
+                "give server.tls_cert_file and server.tls_key_file; behind something that speaks "
+                "TLS set server.allow_plaintext = true");
+  }
+  const std::string host = address.host.contains(':') ? "[" + address.host + "]" : address.host;
+  const auto location = tls ? flight::Location::ForGrpcTls(host, address.port)
+                            : flight::Location::ForGrpcTcp(host, address.port);
+  if (!location.ok()) return Fail(Code::kInvalid, location.status().ToString(), "server.listen");
+  flight::FlightServerOptions options(*location);
+  options.auth_handler = std::make_shared<flight::NoOpAuthHandler>();  // Middleware does it.
+  if (!tls) return options;
+  flight::CertKeyPair pair{.pem_cert = ReadFile(config.tls_cert_file),
+                           .pem_key = ReadFile(config.tls_key_file)};
+  if (pair.pem_cert.empty() || pair.pem_key.empty()) {
+    return Fail(Code::kInvalid, "cannot be read, or is empty",
+                pair.pem_cert.empty() ? "server.tls_cert_file = \"" + config.tls_cert_file + "\""
+                                      : "server.tls_key_file = \"" + config.tls_key_file + "\"");
+  }
+  options.tls_certificates.push_back(std::move(pair));
+  if (config.tls_client_ca_file.empty()) return options;
+  options.root_certificates = ReadFile(config.tls_client_ca_file);
+  options.verify_client = true;
+  if (options.root_certificates.empty()) {
+    return Fail(Code::kInvalid, "cannot be read, or is empty",
+                "server.tls_client_ca_file = \"" + config.tls_client_ca_file + "\"");
+  }
+  return options;
+}
+
+class FlightListener final : public Listener, private flight::FlightServerBase {
+ public:
+  explicit FlightListener(const Services& services)
+      : services_(services),
+        statements_(services.clock, services.random, {}),
+        running_({.all = static_cast<size_t>(services.config.statements_max),
+                  .of_owner = static_cast<size_t>(services.config.statements_per_user_max)}) {}
+
+  Status Listen() {
+    LITHIFY_TRY_ASSIGN(auto options, MakeOptions(services_.config));
+    options.middleware.emplace_back(std::string(kMiddleware),
+                                    std::make_shared<CallerFactory>(services_.authenticator));
+    tls_ = !options.tls_certificates.empty();
+    const arrow::Status started = Init(options);
+    if (started.ok()) return {};
+    return Fail(Code::kInvalid, "cannot listen: " + started.message(),
+                "server.listen = \"" + services_.config.listen + "\"",
+                "is the port taken, and are certificate and key a pair?");
+  }
+
+  std::string location() const override {
+    const std::string& listen = services_.config.listen;
+    return (tls_ ? "grpc+tls://" : "grpc://") + listen.substr(0, listen.rfind(':') + 1) +
+           std::to_string(port());
+  }
+
+  void Stop() override {
+    running_.Drain(services_.config.drain);
+    services_.jobs.CancelAll();
+    running_.StopAll();
+    running_.Drain(kStopGrace);
+    const std::chrono::sys_time<std::chrono::nanoseconds> deadline =
+        services_.clock.Now() + kStopGrace;
+    static_cast<void>(Shutdown(&deadline));
+  }
+
+  // --- calls -------------------------------------------------------------------------------------
+
+  arrow::Status GetFlightInfo(const flight::ServerCallContext& context,
+                              const flight::FlightDescriptor& request,
+                              std::unique_ptr<flight::FlightInfo>* info) override {
+    CallContext call;
+    ARROW_RETURN_NOT_OK(Identify(context, call));
+    auto offer = Offer(request, call);
+    if (!offer) return Told(offer.error(), call);
+    flight::FlightEndpoint endpoint;
+    endpoint.ticket.ticket = std::move(offer->ticket);
+    ARROW_ASSIGN_OR_RAISE(auto made, flight::FlightInfo::Make(*offer->schema, request,
+                                                              {std::move(endpoint)}, -1, -1));
+    *info = std::make_unique<flight::FlightInfo>(std::move(made));
+    return arrow::Status::OK();
+  }
+
+  arrow::Status GetSchema(const flight::ServerCallContext& context,
+                          const flight::FlightDescriptor& request,
+                          std::unique_ptr<flight::SchemaResult>* schema) override {
+    CallContext call;
+    ARROW_RETURN_NOT_OK(Identify(context, call));
+    auto offer = Offer(request, call);
+    if (!offer) return Told(offer.error(), call);
+    ARROW_ASSIGN_OR_RAISE(*schema, flight::SchemaResult::Make(*offer->schema));
+    return arrow::Status::OK();
+  }
+
+  arrow::Status DoGet(const flight::ServerCallContext& context, const flight::Ticket& request,
+                      std::unique_ptr<flight::FlightDataStream>* stream) override {
+    CallContext call;
+    ARROW_RETURN_NOT_OK(Identify(context, call));
+    const auto command = flightsql::ParseCommand(request.ticket);
+    if (!command) return Told(command.error(), call);
+    const auto* ticket = std::get_if<flightsql::StatementTicket>(&*command);
+    if (ticket == nullptr) return Answer(*command, call, stream);
+    auto stored = Redeem(ticket->handle, call.caller.owner);
+    if (!stored) return Told(stored.error(), call);
+    return Run(context, std::move(call), *std::move(stored), ticket->handle, stream);
+  }
+
+  arrow::Status DoPut(const flight::ServerCallContext& context,
+                      std::unique_ptr<flight::FlightMessageReader> reader,
+                      std::unique_ptr<flight::FlightMetadataWriter> writer) override {
+    CallContext call;
+    ARROW_RETURN_NOT_OK(Identify(context, call));
+    const auto command = flightsql::ParseCommand(reader->descriptor().cmd);
+    if (!command) return Told(command.error(), call);
+    if (const auto* query = std::get_if<flightsql::PreparedQuery>(&*command)) {
+      return BindParameters(query->handle, call, *reader, *writer);
+    }
+    StoredStatement statement;
+    if (const auto* update = std::get_if<flightsql::StatementUpdate>(&*command)) {
+      auto planned = Plan(update->query, call);
+      if (!planned) return Told(planned.error(), call);
+      statement.planned = *std::move(planned);
+    } else if (const auto* prepared = std::get_if<flightsql::PreparedUpdate>(&*command)) {
+      ARROW_ASSIGN_OR_RAISE(auto parameters, ReadParameters(*reader));
+      auto stored = statements_.Get(prepared->handle, call.caller.owner);
+      if (!stored) return Told(stored.error(), call);
+      statement = *std::move(stored);
+      if (parameters) statement.parameters = std::move(parameters);
+    } else {
+      return Told(Error{Code::kUnsupported, "only updates and parameters can be put", {}, {}},
+                  call);
+    }
+    return Update(context, std::move(call), std::move(statement), *writer);
+  }
+
+  arrow::Status DoAction(const flight::ServerCallContext& context, const flight::Action& action,
+                         std::unique_ptr<flight::ResultStream>* result) override {
+    if (action.type == kHealthCheck) return Reply(Health(), result);
+    CallContext call;
+    ARROW_RETURN_NOT_OK(Identify(context, call));
+    const std::string_view body = action.body ? std::string_view(*action.body) : std::string_view();
+    if (action.type == flightsql::kCreatePreparedStatement) return Prepare(body, call, result);
+    if (action.type == flightsql::kClosePreparedStatement) return Close(body, call, result);
+    if (action.type == flightsql::kCancelQuery) return CancelQuery(body, call, result);
+    if (action.type == flight::ActionType::kCancelFlightInfo.type) {
+      return CancelFlightInfo(body, call, result);
+    }
+    return SessionAction(context, action.type, body, call, result);
+  }
+
+  arrow::Status ListActions(const flight::ServerCallContext&,
+                            std::vector<flight::ActionType>* actions) override {
+    *actions = {
+        {std::string(kHealthCheck), "Whether the server takes statements; needs no token"},
+        {std::string(flightsql::kCreatePreparedStatement), "Plans a statement for repeated use"},
+        {std::string(flightsql::kClosePreparedStatement), "Forgets a prepared statement"},
+        {std::string(flightsql::kCancelQuery), "Stops the statement of a FlightInfo"},
+        flight::ActionType::kCancelFlightInfo,
+        flight::ActionType::kSetSessionOptions,
+        flight::ActionType::kGetSessionOptions,
+        flight::ActionType::kCloseSession,
+    };
+    return arrow::Status::OK();
+  }
+
+ private:
+  static constexpr std::chrono::seconds kStopGrace{5};
+
+  // What GetFlightInfo offers: a schema and the ticket to it.
+  struct Offered {
+    std::shared_ptr<arrow::Schema> schema;
+    std::string ticket;
+  };
+
+  arrow::Status Identify(const flight::ServerCallContext& context, CallContext& call) {
+    const auto* middleware =
+        dynamic_cast<CallerMiddleware*>(context.GetMiddleware(std::string(kMiddleware)));
+    if (middleware == nullptr) return arrow::Status::UnknownError("a call without a caller");
+    if (!middleware->caller()) return CallerFactory::Refuse(middleware->caller().error());
+    call.caller = *middleware->caller();
+    call.client = context.peer();
+    call.token = std::make_shared<CallerToken>(call.caller.token);
+    if (middleware->session().empty()) return arrow::Status::OK();
+    return UseSession(middleware->session(), call);
+  }
+
+  arrow::Status UseSession(const std::string& id, CallContext& call) {
+    auto options = services_.sessions.Use(id, call.caller);
+    if (!options) return CallerFactory::Refuse(options.error());
+    call.session = id;
+    if (const auto at = options->find("catalog"); at != options->end()) call.catalog = at->second;
+    if (const auto at = options->find("schema"); at != options->end()) {
+      if (const auto name = sql::ParseTableName(at->second)) call.schema = name->parts;
+    }
+    return arrow::Status::OK();
+  }
+
+  // The error as the client gets it.
+  static arrow::Status Told(const Error& error, const CallContext& call) {
+    const bool unknown = error.code == Code::kDenied && call.token->refused();
+    return unknown ? NotAuthenticated(error) : ToFlight(error);
+  }
+
+  Result<std::shared_ptr<const PlannedStatement>> Plan(std::string_view text,
+                                                       const CallContext& call) {
+    const CancelFlag never;
+    return services_.executor.Plan(text, call, never);
+  }
+
+  Result<Offered> Offer(const flight::FlightDescriptor& request, const CallContext& call) {
+    if (request.type != flight::FlightDescriptor::CMD) {
+      return Fail(Code::kInvalid, "a path is no statement", {}, "send a command of Flight SQL");
+    }
+    LITHIFY_TRY_ASSIGN(const auto command, flightsql::ParseCommand(request.cmd));
+    if (const auto* query = std::get_if<flightsql::StatementQuery>(&command)) {
+      LITHIFY_TRY_ASSIGN(auto planned, Plan(query->query, call));
+      return Issue({.planned = std::move(planned), .parameters = nullptr}, call);
+    }
+    if (const auto* prepared = std::get_if<flightsql::PreparedQuery>(&command)) {
+      LITHIFY_TRY_ASSIGN(auto stored, statements_.Get(prepared->handle, call.caller.owner));
+      return Issue(std::move(stored), call);
+    }
+    LITHIFY_TRY_ASSIGN(auto schema, QuestionSchema(command));
+    // Questions change nothing: they are their own tickets.
+    return Offered{.schema = std::move(schema), .ticket = request.cmd};
+  }
+
+  Result<Offered> Issue(StoredStatement statement, const CallContext& call) {
+    auto schema = statement.planned->result;
+    LITHIFY_TRY_ASSIGN(auto handle, statements_.Add(call.caller.owner, std::move(statement)));
+    return Offered{.schema = std::move(schema),
+                   .ticket = flightsql::PackCommand(flightsql::StatementTicket{std::move(handle)})};
+  }
+
+  Result<std::shared_ptr<arrow::Schema>> QuestionSchema(const flightsql::Command& command) {
+    if (std::holds_alternative<flightsql::GetSqlInfo>(command)) return SqlInfoSchema();
+    if (std::holds_alternative<flightsql::GetXdbcTypeInfo>(command)) return TypeInfoSchema();
+    auto schema = services_.executor.QuestionSchema(command);
+    if (schema->num_fields() > 0) return schema;
+    return Fail(Code::kInvalid, "updates and tickets are not asked for", {},
+                "put updates, and get tickets");
+  }
+
+  // What runs once is taken out by the first who asks (R069).
+  Result<StoredStatement> Redeem(const std::string& handle, const std::string& owner) {
+    LITHIFY_TRY_ASSIGN(auto stored, statements_.Get(handle, owner));
+    if (!stored.planned->changes) return stored;
+    return statements_.Take(handle, owner);
+  }
+
+  Result<std::shared_ptr<Running>> Begin(CallContext call, StoredStatement statement,
+                                         const std::string& handle) {
+    auto running = std::make_shared<Running>();
+    running->call = std::move(call);
+    running->planned = std::move(statement.planned);
+    running->parameters = std::move(statement.parameters);
+    running->silent = observe::MakeSilentProgress();
+    const PlannedStatement& planned = *running->planned;
+    if (planned.changes && planned.call) {
+      const auto table = planned.call->Table();
+      LITHIFY_TRY_ASSIGN(
+          running->job,
+          services_.jobs.Begin(running->call.caller, std::string(planned.call->procedure().name),
+                               table ? table->ToString() : std::string()));
+    }
+    LITHIFY_TRY_ASSIGN(running->slot,
+                       running_.Begin(running->call.caller.owner, handle, Stopper(*running)));
+    return running;
+  }
+
+  // Of one that is alive as long as its slot.
+  std::function<void()> Stopper(Running& running) {
+    return [this, &running] {
+      running.cancel.Request();
+      if (running.job) {
+        static_cast<void>(services_.jobs.Cancel(running.call.caller, running.job->id()));
+      }
+    };
+  }
+
+  // `context` outlives the stream: both live as long as the call.
+  StatementRun MakeRun(const flight::ServerCallContext& context,
+                       const std::shared_ptr<Running>& running) {
+    StatementRun run;
+    Running* raw = running.get();
+    run.run = [this, raw] {
+      auto result = services_.executor.Run(*raw->planned, raw->parameters, raw->call,
+                                           raw->progress(), raw->flag());
+      if (raw->job) raw->job->End(result ? Status() : Status(Fail(result.error())));
+      return result;
+    };
+    run.progress = [this, raw] { return ProgressJson(*raw); };
+    run.gone = [&context] { return context.is_cancelled(); };
+    run.to_flight = [raw](const Error& error) { return Told(error, raw->call); };
+    run.stop = Stopper(*raw);
+    run.owner = running;
+    run.bytes_max = services_.config.result_bytes_max;
+    run.stall_max = services_.config.client_stall;
+    return run;
+  }
+
+  arrow::Status Run(const flight::ServerCallContext& context, CallContext call,
+                    StoredStatement statement, const std::string& handle,
+                    std::unique_ptr<flight::FlightDataStream>* stream) {
+    const CallContext for_errors = call;
+    auto running = Begin(std::move(call), std::move(statement), handle);
+    if (!running) return Told(running.error(), for_errors);
+    auto schema = (*running)->planned->result;
+    *stream = MakeStatementStream(std::move(schema), MakeRun(context, *running));
+    return arrow::Status::OK();
+  }
+
+  arrow::Status Update(const flight::ServerCallContext& context, CallContext call,
+                       StoredStatement statement, flight::FlightMetadataWriter& writer) {
+    std::unique_ptr<flight::FlightDataStream> stream;
+    ARROW_RETURN_NOT_OK(Run(context, std::move(call), std::move(statement), {}, &stream));
+    for (;;) {
+      ARROW_ASSIGN_OR_RAISE(const auto payload, stream->Next());
+      if (payload.ipc_message.metadata == nullptr) break;
+    }
+    // How many rows that concerned is told by the result that nobody asked for.
+    return writer.WriteMetadata(*arrow::Buffer::FromString(flightsql::PackUpdateCount(-1)));
+  }
+
+  arrow::Status Answer(const flightsql::Command& question, const CallContext& call,
+                       std::unique_ptr<flight::FlightDataStream>* stream) {
+    std::shared_ptr<arrow::RecordBatch> batch;
+    if (const auto* info = std::get_if<flightsql::GetSqlInfo>(&question)) {
+      ARROW_ASSIGN_OR_RAISE(batch, SqlInfo(info->info, services_.version));
+    } else if (const auto* types = std::get_if<flightsql::GetXdbcTypeInfo>(&question)) {
+      ARROW_ASSIGN_OR_RAISE(batch, TypeInfo(types->data_type));
+    }
+    if (batch) {
+      ARROW_ASSIGN_OR_RAISE(auto reader, arrow::RecordBatchReader::Make({batch}, batch->schema()));
+      *stream = std::make_unique<flight::RecordBatchStream>(std::move(reader));
+      return arrow::Status::OK();
+    }
+    CancelFlag cancel;
+    auto slot = running_.Begin(call.caller.owner, {}, [&cancel] { cancel.Request(); });
+    if (!slot) return Told(slot.error(), call);
+    const auto reader = services_.executor.Ask(question, call, cancel);
+    if (!reader) return Told(reader.error(), call);
+    *stream = std::make_unique<flight::RecordBatchStream>(*reader);
+    return arrow::Status::OK();
+  }
+
+  std::string ProgressJson(const Running& running) {
+    nlohmann::ordered_json json = {{"state", "running"}};
+    if (!running.job) return json.dump();
+    json["job_id"] = running.job->id();
+    for (const JobInfo& info : services_.jobs.List(running.call.caller)) {
+      if (info.id != running.job->id()) continue;
+      json["bytes_done"] = info.bytes_done;
+      json["bytes_total"] = info.bytes_total;
+      json["items_done"] = info.items_done;
+      json["items_total"] = info.items_total;
+      json["message"] = info.message;
+    }
+    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  }
+
+  // --- prepared statements -----------------------------------------------------------------------
+
+  static arrow::Result<std::string> SchemaBytes(const std::shared_ptr<arrow::Schema>& schema) {
+    if (!schema) return std::string();
+    ARROW_ASSIGN_OR_RAISE(const auto bytes, arrow::ipc::SerializeSchema(*schema));
+    return bytes->ToString();
+  }
+
+  arrow::Status Prepare(std::string_view body, const CallContext& call,
+                        std::unique_ptr<flight::ResultStream>* result) {
+    const auto query = flightsql::ParseCreatePrepared(body);
+    if (!query) return Told(query.error(), call);
+    const auto planned = Plan(*query, call);
+    if (!planned) return Told(planned.error(), call);
+    const auto handle =
+        statements_.Add(call.caller.owner, {.planned = *planned, .parameters = nullptr});
+    if (!handle) return Told(handle.error(), call);
+    flightsql::PreparedStatement prepared{
+        .handle = *handle, .dataset_schema = {}, .parameter_schema = {}};
+    ARROW_ASSIGN_OR_RAISE(prepared.dataset_schema, SchemaBytes((*planned)->result));
+    ARROW_ASSIGN_OR_RAISE(prepared.parameter_schema, SchemaBytes((*planned)->parameters));
+    return Reply(flightsql::PackPrepared(prepared), result);
+  }
+
+  arrow::Status Close(std::string_view body, const CallContext& call,
+                      std::unique_ptr<flight::ResultStream>* result) {
+    const auto handle = flightsql::ParseClosePrepared(body);
+    if (!handle) return Told(handle.error(), call);
+    statements_.Remove(*handle, call.caller.owner);
+    return Reply({}, result);
+  }
+
+  // One row, or none at all.
+  static arrow::Result<std::shared_ptr<arrow::RecordBatch>> ReadParameters(
+      flight::FlightMessageReader& reader) {
+    std::shared_ptr<arrow::RecordBatch> parameters;
+    for (;;) {
+      ARROW_ASSIGN_OR_RAISE(const auto chunk, reader.Next());
+      if (!chunk.data && !chunk.app_metadata) return parameters;
+      if (!chunk.data || chunk.data->num_rows() == 0) continue;
+      if (parameters || chunk.data->num_rows() > 1) {
+        return arrow::Status::NotImplemented("more than one row of parameters: bind one at a time");
+      }
+      parameters = chunk.data;
+    }
+  }
+
+  arrow::Status BindParameters(const std::string& handle, const CallContext& call,
+                               flight::FlightMessageReader& reader,
+                               flight::FlightMetadataWriter& writer) {
+    ARROW_ASSIGN_OR_RAISE(auto parameters, ReadParameters(reader));
+    const Status bound = statements_.Bind(handle, call.caller.owner, std::move(parameters));
+    if (!bound) return Told(bound.error(), call);
+    return writer.WriteMetadata(*arrow::Buffer::FromString(flightsql::PackBoundHandle(handle)));
+  }
+
+  // --- actions -----------------------------------------------------------------------------------
+
+  static arrow::Status Reply(std::string body, std::unique_ptr<flight::ResultStream>* result) {
+    std::vector<flight::Result> results;
+    if (!body.empty()) results.emplace_back(arrow::Buffer::FromString(std::move(body)));
+    *result = std::make_unique<flight::SimpleResultStream>(std::move(results));
+    return arrow::Status::OK();
+  }
+
+  std::string Health() const {
+    return nlohmann::ordered_json{{"status", running_.draining() ? "draining" : "serving"},
+                                  {"version", services_.version}}
+        .dump();
+  }
+
+  // Whether a statement of the info's tickets runs, and is told to stop.
+  bool StopTickets(const flight::FlightInfo& info, const CallContext& call) {
+    bool found = false;
+    for (const flight::FlightEndpoint& endpoint : info.endpoints()) {
+      const auto command = flightsql::ParseCommand(endpoint.ticket.ticket);
+      const auto* ticket = command ? std::get_if<flightsql::StatementTicket>(&*command) : nullptr;
+      if (ticket == nullptr) continue;
+      found = running_.Stop(call.caller.owner, ticket->handle) || found;
+      // One that has not begun never will.
+      statements_.Remove(ticket->handle, call.caller.owner);
+    }
+    return found;
+  }
+
+  arrow::Status CancelQuery(std::string_view body, const CallContext& call,
+                            std::unique_ptr<flight::ResultStream>* result) {
+    const auto serialised = flightsql::ParseCancelQuery(body);
+    if (!serialised) return Told(serialised.error(), call);
+    std::unique_ptr<flight::FlightInfo> info;
+    ARROW_RETURN_NOT_OK(flight::FlightInfo::Deserialize(*serialised, &info));
+    using flightsql::CancelOutcome;
+    return Reply(flightsql::PackCancelResult(StopTickets(*info, call) ? CancelOutcome::kCancelling
+                                                                      : CancelOutcome::kCancelled),
+                 result);
+  }
+
+  arrow::Status CancelFlightInfo(std::string_view body, const CallContext& call,
+                                 std::unique_ptr<flight::ResultStream>* result) {
+    flight::CancelFlightInfoRequest request;
+    ARROW_RETURN_NOT_OK(flight::CancelFlightInfoRequest::Deserialize(body, &request));
+    flight::CancelFlightInfoResult outcome;
+    outcome.status = request.info && StopTickets(*request.info, call)
+                         ? flight::CancelStatus::kCancelling
+                         : flight::CancelStatus::kCancelled;
+    std::string bytes;
+    ARROW_RETURN_NOT_OK(outcome.SerializeToString(&bytes));
+    return Reply(std::move(bytes), result);
+  }
+
+  arrow::Status SessionAction(const flight::ServerCallContext& context, const std::string& type,
+                              std::string_view body, CallContext& call,
+                              std::unique_ptr<flight::ResultStream>* result) {
+    if (type == flight::ActionType::kSetSessionOptions.type) {
+      return SetOptions(context, body, call, result);
+    }
+    if (type == flight::ActionType::kGetSessionOptions.type) return GetOptions(call, result);
+    if (type == flight::ActionType::kCloseSession.type) return CloseSession(call, result);
+    return Told(Error{Code::kUnsupported, "there is no action \"" + type + "\"", {}, {}}, call);
+  }
+
+  arrow::Status SetOptions(const flight::ServerCallContext& context, std::string_view body,
+                           CallContext& call, std::unique_ptr<flight::ResultStream>* result) {
+    flight::SetSessionOptionsRequest request;
+    ARROW_RETURN_NOT_OK(flight::SetSessionOptionsRequest::Deserialize(body, &request));
+    if (call.session.empty()) {
+      const auto opened = services_.sessions.Open(call.caller);
+      if (!opened) return Told(opened.error(), call);
+      call.session = *opened;
+      context.AddHeader("set-cookie", std::string(kSessionCookie) + "=" + call.session +
+                                          (tls_ ? "; Secure" : "") + "; HttpOnly");
+    }
+    flight::SetSessionOptionsResult outcome;
+    for (const auto& [name, value] : request.session_options) {
+      if (const auto problem = SetOption(name, value, call)) outcome.errors[name] = {*problem};
+    }
+    std::string bytes;
+    ARROW_RETURN_NOT_OK(outcome.SerializeToString(&bytes));
+    return Reply(std::move(bytes), result);
+  }
+
+  // The problem, if there is one.
+  std::optional<flight::SetSessionOptionErrorValue> SetOption(
+      const std::string& name, const flight::SessionOptionValue& value, const CallContext& call) {
+    using enum flight::SetSessionOptionErrorValue;
+    if (name != "catalog" && name != "schema") return kInvalidName;
+    const auto* text = std::get_if<std::string>(&value);
+    const bool unset = std::holds_alternative<std::monostate>(value);
+    if (text == nullptr && !unset) return kInvalidValue;
+    const bool valid =
+        unset ||
+        (name == "catalog" ? services_.executor.access().ChooseCatalog(*text, call).has_value()
+                           : sql::ParseTableName(*text).has_value());
+    if (!valid) return kInvalidValue;
+    const Status set = services_.sessions.SetOption(call.session, call.caller, name,
+                                                    unset ? std::nullopt : std::optional(*text));
+    return set ? std::nullopt : std::optional(kError);
+  }
+
+  arrow::Status GetOptions(const CallContext& call, std::unique_ptr<flight::ResultStream>* result) {
+    flight::GetSessionOptionsResult outcome;
+    if (!call.session.empty()) {
+      const auto options = services_.sessions.Use(call.session, call.caller);
+      if (!options) return Told(options.error(), call);
+      for (const auto& [name, value] : *options) outcome.session_options[name] = value;
+    }
+    std::string bytes;
+    ARROW_RETURN_NOT_OK(outcome.SerializeToString(&bytes));
+    return Reply(std::move(bytes), result);
+  }
+
+  arrow::Status CloseSession(const CallContext& call,
+                             std::unique_ptr<flight::ResultStream>* result) {
+    if (call.session.empty()) {
+      return Told(Error{Code::kNotFound, "there is no session to close", {}, {}}, call);
+    }
+    const Status closed = services_.sessions.Close(call.session, call.caller);
+    if (!closed) return Told(closed.error(), call);
+    flight::CloseSessionResult outcome(flight::CloseSessionStatus::kClosed);
+    std::string bytes;
+    ARROW_RETURN_NOT_OK(outcome.SerializeToString(&bytes));
+    return Reply(std::move(bytes), result);
+  }
+
+  const Services services_;
+  StatementStore statements_;
+  RunningStatements running_;
+  bool tls_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> Listener::Start(const Services& services) {
+  auto listener = std::make_unique<FlightListener>(services);
+  LITHIFY_TRY(listener->Listen());
+  return listener;
+}
+
+}  // namespace lithify::serve

@@ -1,0 +1,162 @@
+#include "serve/statement_stream.h"
+
+#include <arrow/buffer.h>
+#include <arrow/ipc/writer.h>
+#include <arrow/record_batch.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "base/text.h"
+
+namespace lithify::serve {
+namespace {
+
+using arrow::flight::FlightPayload;
+
+constexpr std::chrono::milliseconds kLook(100);  // How soon it is seen that a client has gone.
+constexpr std::chrono::seconds kProgressEvery(1);
+
+// Readers of small results fail for want of memory only.
+Error FromArrowStatus(const arrow::Status& status) {
+  return {Code::kInternal, status.message(), {}, {}};
+}
+
+class StatementStream final : public arrow::flight::FlightDataStream {
+ public:
+  StatementStream(std::shared_ptr<arrow::Schema> schema, StatementRun run)
+      : schema_(std::move(schema)), run_(std::move(run)), worker_([this] { Work(); }) {}
+
+  ~StatementStream() override {
+    {
+      const std::lock_guard lock(mutex_);
+      // Also where the client left in the middle: the statement ends with its stream.
+      if (!ended_) run_.stop();
+      closing_ = true;
+      changed_.notify_all();
+    }
+    worker_.join();
+  }
+
+  std::shared_ptr<arrow::Schema> schema() override { return schema_; }
+
+  arrow::Result<FlightPayload> GetSchemaPayload() override {
+    FlightPayload payload;
+    ARROW_RETURN_NOT_OK(
+        arrow::ipc::GetSchemaPayload(*schema_, options_, mapper_, &payload.ipc_message));
+    return payload;
+  }
+
+  arrow::Result<FlightPayload> Next() override {
+    std::unique_lock lock(mutex_);
+    if (!result_) {
+      ARROW_ASSIGN_OR_RAISE(auto waiting, Wait(lock));
+      if (waiting) return *std::move(waiting);
+    }
+    if (!*result_) {
+      ended_ = true;
+      return run_.to_flight(result_->error());
+    }
+    auto payload = NextBatch(***result_);
+    taken_ = std::chrono::steady_clock::now();
+    return payload;
+  }
+
+ private:
+  // Runs the statement; then looks whether anybody takes its result.
+  void Work() {
+    auto result = run_.run();
+    std::unique_lock lock(mutex_);
+    result_ = std::move(result);
+    taken_ = std::chrono::steady_clock::now();
+    changed_.notify_all();
+    while (!closing_) {
+      if (run_.stall_max <= Duration::zero()) {
+        changed_.wait(lock);
+      } else if (changed_.wait_until(lock, taken_ + run_.stall_max) == std::cv_status::timeout &&
+                 std::chrono::steady_clock::now() >= taken_ + run_.stall_max) {
+        return GiveUp();
+      }
+    }
+  }
+
+  void GiveUp() {
+    if (ended_) return;
+    run_.stop();
+    result_ =
+        Fail(Code::kCancelled, "the client has not taken its result for too long",
+             "server.client_stall", "send the statement again and read its result as it comes");
+  }
+
+  arrow::Result<FlightPayload> NextBatch(arrow::RecordBatchReader& reader) {
+    std::shared_ptr<arrow::RecordBatch> batch;
+    const arrow::Status read = reader.ReadNext(&batch);
+    if (!read.ok()) {
+      ended_ = true;
+      return run_.to_flight(FromArrowStatus(read));
+    }
+    if (!batch) {
+      ended_ = true;
+      return FlightPayload();
+    }
+    ARROW_ASSIGN_OR_RAISE(FlightPayload payload, Pack(*batch));
+    bytes_ += payload.ipc_message.body_length;
+    if (run_.bytes_max <= 0 || bytes_ <= run_.bytes_max) return payload;
+    return run_.to_flight(
+        Error{Code::kLimit, "the result is larger than " + FormatBytes(run_.bytes_max),
+              "server.result_bytes_max", "select fewer columns or rows, or aggregate"});
+  }
+
+  // A payload with progress, or none once there is a result.
+  arrow::Result<std::optional<FlightPayload>> Wait(std::unique_lock<std::mutex>& lock) {
+    const auto until = std::chrono::steady_clock::now() + kProgressEvery;
+    while (!result_) {
+      changed_.wait_for(lock, kLook);
+      if (run_.gone && run_.gone()) run_.stop();
+      if (result_ || std::chrono::steady_clock::now() < until) continue;
+      ARROW_ASSIGN_OR_RAISE(auto payload, Beat());
+      return std::optional(std::move(payload));
+    }
+    return std::nullopt;
+  }
+
+  arrow::Result<FlightPayload> Beat() {
+    ARROW_ASSIGN_OR_RAISE(const auto empty, arrow::RecordBatch::MakeEmpty(schema_));
+    ARROW_ASSIGN_OR_RAISE(FlightPayload payload, Pack(*empty));
+    if (run_.progress) payload.app_metadata = arrow::Buffer::FromString(run_.progress());
+    return payload;
+  }
+
+  arrow::Result<FlightPayload> Pack(const arrow::RecordBatch& batch) {
+    FlightPayload payload;
+    ARROW_RETURN_NOT_OK(arrow::ipc::GetRecordBatchPayload(batch, options_, &payload.ipc_message));
+    return payload;
+  }
+
+  const std::shared_ptr<arrow::Schema> schema_;
+  const StatementRun run_;
+  const arrow::ipc::IpcWriteOptions options_ = arrow::ipc::IpcWriteOptions::Defaults();
+  const arrow::ipc::DictionaryFieldMapper mapper_{*schema_};
+  int64_t bytes_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Result<std::shared_ptr<arrow::RecordBatchReader>>> result_;
+  std::chrono::steady_clock::time_point taken_;  // When the client last took a batch.
+  bool ended_ = false;
+  bool closing_ = false;
+  std::thread worker_;  // Last: it uses all of the above.
+};
+
+}  // namespace
+
+std::unique_ptr<arrow::flight::FlightDataStream> MakeStatementStream(
+    std::shared_ptr<arrow::Schema> schema, StatementRun run) {
+  return std::make_unique<StatementStream>(std::move(schema), std::move(run));
+}
+
+}  // namespace lithify::serve

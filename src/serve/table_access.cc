@@ -1,0 +1,188 @@
+#include "serve/table_access.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace lithify::serve {
+namespace {
+
+constexpr size_t kNamespacesMax = 100'000;
+
+bool IsSqlite(const config::CatalogConfig& catalog) { return catalog.uri.starts_with("sqlite://"); }
+
+std::string Join(const std::vector<std::string>& items) {
+  std::string out;
+  for (const std::string& item : items) out += (out.empty() ? "" : ", ") + item;
+  return out;
+}
+
+// The keys of a catalog's section that would be a credential of this server.
+std::vector<std::string> CredentialsIn(const config::CatalogConfig& catalog) {
+  const std::string section = "catalogs." + catalog.name + ".";
+  std::vector<std::string> keys;
+  if (!catalog.token.empty()) keys.push_back(section + "token");
+  if (!catalog.client_id.empty()) keys.push_back(section + "client_id");
+  if (!catalog.client_secret.empty()) keys.push_back(section + "client_secret");
+  return keys;
+}
+
+std::vector<std::string> ProblemsOf(const config::HiveConfig& config) {
+  std::vector<std::string> problems;
+  if (config.catalogs.empty()) {
+    problems.emplace_back(
+        "there is no [catalogs.NAME] section: name at least one catalog to serve");
+  }
+  const std::string& chosen = config.server.catalog;
+  if (!chosen.empty() && std::ranges::find(config.catalogs, chosen, &config::CatalogConfig::name) ==
+                             config.catalogs.end()) {
+    problems.push_back("server.catalog: there is no [catalogs." + chosen + "]");
+  }
+  std::vector<std::string> keys;
+  for (const config::CatalogConfig& catalog : config.catalogs) {
+    for (std::string& key : CredentialsIn(catalog)) keys.push_back(std::move(key));
+    if (IsSqlite(catalog) && !config.server.local_files) {
+      problems.push_back(
+          "catalogs." + catalog.name +
+          ": a SQLite catalog knows no users: whoever connects works with the rights "
+          "of this process; set server.local_files = true if that is meant");
+    }
+  }
+  if (!config.s3.access_key_id.empty()) keys.emplace_back("s3.access_key_id");
+  if (!config.s3.secret_access_key.empty()) keys.emplace_back("s3.secret_access_key");
+  if (!config.s3.session_token.empty()) keys.emplace_back("s3.session_token");
+  for (const std::string& key : keys) {
+    problems.push_back(key +
+                       ": the interactive server has no credential of its own (R001); remove "
+                       "it, callers bring theirs");
+  }
+  return problems;
+}
+
+// The lower bound counts; a caller's 0 bounds nothing.
+template <typename T>
+T Lower(T server, T caller) {
+  if (caller <= 0) return server;
+  return server <= 0 ? caller : std::min(server, caller);
+}
+
+config::HiveConfig Within(const config::HiveConfig& config, const CallLimits& limits) {
+  config::HiveConfig out = config;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  out.jobs = Lower(config.jobs > 0 ? config.jobs : cores, limits.jobs);
+  out.memory_bytes = Lower(config.memory_bytes, limits.memory_bytes);
+  if (limits.verify == "counts") out.verify = rewrite::Verify::kCounts;
+  if (limits.verify == "sample") out.verify = rewrite::Verify::kSample;
+  if (limits.verify == "full") out.verify = rewrite::Verify::kFull;
+  return out;
+}
+
+}  // namespace
+
+Result<Secret> CallerToken::Token() {
+  if (refused())
+    return Fail(Code::kDenied, "the catalog does not take the caller's token (any more)");
+  return token_;
+}
+
+Status CallerToken::Invalidate(const Secret&) {
+  refused_.store(true, std::memory_order_relaxed);
+  return Fail(Code::kDenied, "the catalog does not take the caller's token", {},
+              "log in again: it may have run out, be revoked, or be for another audience");
+}
+
+Result<TableAccess> TableAccess::Make(const config::HiveConfig& config) {
+  const std::vector<std::string> problems = ProblemsOf(config);
+  if (problems.empty()) return TableAccess(config);
+  std::string message = "the configuration does not do for a server:";
+  for (const std::string& problem : problems) message += "\n  " + problem;
+  return Fail(Code::kInvalid, message);
+}
+
+const config::CatalogConfig* TableAccess::Find(const std::string& name) const {
+  const auto at = std::ranges::find(config_.catalogs, name, &config::CatalogConfig::name);
+  return at == config_.catalogs.end() ? nullptr : &*at;
+}
+
+std::vector<std::string> TableAccess::catalogs() const {
+  std::vector<std::string> names;
+  for (const config::CatalogConfig& catalog : config_.catalogs) names.push_back(catalog.name);
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<std::string> TableAccess::ChooseCatalog(const std::string& name,
+                                               const CallContext& call) const {
+  std::string chosen = name;
+  if (chosen.empty()) chosen = call.catalog;
+  if (chosen.empty()) chosen = config_.server.catalog;
+  if (chosen.empty() && config_.catalogs.size() == 1) chosen = config_.catalogs.front().name;
+  if (chosen.empty()) {
+    return Fail(Code::kInvalid,
+                "which catalog is meant is not said; there are: " + Join(catalogs()), {},
+                "write it before the namespace, as in " + catalogs().front() + ".sales.orders");
+  }
+  if (Find(chosen) != nullptr) return chosen;
+  return Fail(Code::kNotFound,
+              "there is no catalog \"" + chosen + "\"; there are: " + Join(catalogs()));
+}
+
+Result<ResolvedTable> TableAccess::Resolve(const std::vector<std::string>& parts,
+                                           const CallContext& call) const {
+  ResolvedTable out;
+  std::vector<std::string> rest = parts;
+  const bool named = rest.size() > 2 && Find(rest.front()) != nullptr;
+  LITHIFY_TRY_ASSIGN(out.catalog, ChooseCatalog(named ? rest.front() : std::string(), call));
+  if (named) rest.erase(rest.begin());
+  if (rest.empty() || rest.back().empty()) return Fail(Code::kInvalid, "a table needs a name");
+  out.ident.name = std::move(rest.back());
+  rest.pop_back();
+  if (rest.empty()) rest = call.schema;
+  if (rest.empty()) rest = {"default"};
+  out.ident.namespace_parts = std::move(rest);
+  return out;
+}
+
+Result<std::unique_ptr<embed::IcebergSession>> TableAccess::Open(
+    const std::string& catalog, const std::string& procedure, const catalog::TableIdent& ident,
+    const CallContext& call, std::function<bool()> stop, const CallLimits& limits) const {
+  const config::CatalogConfig* chosen = Find(catalog);
+  if (chosen == nullptr) return Fail(Code::kNotFound, "there is no catalog \"" + catalog + "\"");
+  embed::IcebergSession::Call opened;
+  opened.procedure = procedure;
+  opened.ident = ident;
+  opened.principal = call.caller.name;
+  opened.stop = std::move(stop);
+  // Without a token no header is sent at all: an empty one would be a malformed request.
+  if (!call.token->anonymous()) opened.tokens = call.token;
+  opened.only_lent_storage = true;
+  opened.no_local_files = !config_.server.local_files;
+  return embed::IcebergSession::Open(Within(config_, limits), *chosen, opened, {});
+}
+
+Result<std::vector<std::vector<std::string>>> AllNamespaces(
+    catalog::Catalog& catalog, const std::vector<std::string>& parent) {
+  std::vector<std::vector<std::string>> all;
+  if (!parent.empty()) all.push_back(parent);
+  LITHIFY_TRY_ASSIGN(auto level, catalog.ListNamespaces(parent));
+  while (!level.empty()) {
+    std::vector<std::vector<std::string>> next;
+    for (auto& parts : level) {
+      auto children = catalog.ListNamespaces(parts);
+      // Whoever may see a namespace need not see what is in it.
+      const bool hidden = !children && (children.error().code == Code::kDenied ||
+                                        children.error().code == Code::kNotFound);
+      if (!children && !hidden) return Fail(std::move(children.error()));
+      all.push_back(std::move(parts));
+      if (all.size() > kNamespacesMax) {
+        return Fail(Code::kLimit, "there are more than 100,000 namespaces", {}, "name one of them");
+      }
+      if (hidden) continue;
+      for (auto& child : *children) next.push_back(std::move(child));
+    }
+    level = std::move(next);
+  }
+  return all;
+}
+
+}  // namespace lithify::serve
