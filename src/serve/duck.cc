@@ -1,0 +1,183 @@
+#include "serve/duck.h"
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+
+namespace lithify::serve {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr auto kPoll = std::chrono::milliseconds(50);
+
+struct Kind {
+  std::string_view type;
+  Code code;
+  std::string_view hint;
+};
+
+// Others are of the statement: syntax, names, types, values.
+constexpr std::array kKinds = {
+    Kind{"Permission", Code::kDenied, "only the caller's tables can be read"},
+    Kind{"Not implemented", Code::kUnsupported, ""},
+    Kind{"Out of Memory", Code::kLimit, "select fewer rows, or ask for a greater memory limit"},
+    Kind{"INTERRUPT", Code::kCancelled, ""},
+    Kind{"Interrupt", Code::kCancelled, ""},
+    Kind{"INTERNAL", Code::kInternal, ""},
+    Kind{"FATAL", Code::kInternal, ""},
+    Kind{"IO", Code::kInternal, ""},
+};
+
+}  // namespace
+
+Error DuckError(std::string_view message, const std::function<std::string(size_t)>& place) {
+  Error error{Code::kInvalid, std::string(message), "", "correct the statement"};
+  const Json json = Json::parse(message, nullptr, false);
+  if (!json.is_object()) return error;
+  const auto text = [&](const char* key) {
+    const auto at = json.find(key);
+    return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  error.message = text("exception_message");
+  const std::string position = text("position");
+  if (!position.empty()) error.context = place(std::strtoull(position.c_str(), nullptr, 10));
+  const std::string type = text("exception_type");
+  for (const Kind& kind : kKinds) {
+    if (kind.type != type) continue;
+    error.code = kind.code;
+    error.hint = kind.hint;
+  }
+  return error;
+}
+
+Result<std::unique_ptr<Duck>> Duck::Open(const SelectLimits& limits) {
+  auto duck = std::unique_ptr<Duck>(new Duck());
+  duckdb_config config = nullptr;
+  if (duckdb_create_config(&config) != DuckDBSuccess) {
+    return Fail(Code::kLimit, "out of memory");
+  }
+  const std::string threads = std::to_string(limits.threads < 1 ? 1 : limits.threads);
+  const std::string memory = std::to_string(std::max<int64_t>(limits.memory_bytes, 16 * kMiB)) + "B";
+  const std::pair<const char*, const char*> settings[] = {
+      {"threads", threads.c_str()},
+      {"memory_limit", memory.c_str()},
+      {"autoinstall_known_extensions", "false"},
+      {"autoload_known_extensions", "false"},
+      {"allow_community_extensions", "false"},
+      {"allow_unsigned_extensions", "false"},
+      {"allow_persistent_secrets", "false"},
+      {"max_temp_directory_size", "0KB"},
+  };
+  char* why = nullptr;
+  duckdb_state state = DuckDBSuccess;
+  for (const auto& [name, value] : settings) {
+    if (duckdb_set_config(config, name, value) != DuckDBSuccess) state = DuckDBError;
+  }
+  if (state == DuckDBSuccess) state = duckdb_open_ext(nullptr, &duck->database_, config, &why);
+  duckdb_destroy_config(&config);
+  if (state != DuckDBSuccess) {
+    const std::string message = why == nullptr ? "a setting is unknown" : why;
+    duckdb_free(why);
+    return Fail(Code::kInternal, "DuckDB does not start: " + message);
+  }
+  if (duckdb_connect(duck->database_, &duck->connection_) != DuckDBSuccess ||
+      duckdb_connect(duck->database_, &duck->second_) != DuckDBSuccess) {
+    return Fail(Code::kInternal, "DuckDB gives no connection");
+  }
+  // Once external access is disabled, the folder for temporary files stays what it is; once the
+  // configuration is locked, nothing of it changes.
+  for (const char* statement :
+       {"SET temp_directory = ''", "SET TimeZone = 'UTC'", "SET errors_as_json = true",
+        "SET enable_external_access = false", "SET disabled_filesystems = 'LocalFileSystem'",
+        "SET lock_configuration = true"}) {
+    LITHIFY_TRY(duck->Execute(statement));
+  }
+  return duck;
+}
+
+Duck::~Duck() {
+  if (second_ != nullptr) duckdb_disconnect(&second_);
+  if (connection_ != nullptr) duckdb_disconnect(&connection_);
+  if (database_ != nullptr) duckdb_close(&database_);
+}
+
+Status Duck::Execute(const std::string& sql) {
+  duckdb_result result;
+  const duckdb_state state = duckdb_query(connection_, sql.c_str(), &result);
+  Status status;
+  if (state != DuckDBSuccess) {
+    const char* why = duckdb_result_error(&result);
+    status = Fail(Code::kInternal, "DuckDB refuses \"" + sql + "\": " + (why == nullptr ? "" : why));
+  }
+  duckdb_destroy_result(&result);
+  return status;
+}
+
+Result<std::string> Duck::Parse(std::string_view sql) {
+  duckdb_prepared_statement statement = nullptr;
+  duckdb_result result = {};
+  Result<std::string> out;
+  if (duckdb_prepare(connection_, "SELECT json_serialize_sql(?)", &statement) == DuckDBSuccess &&
+      duckdb_bind_varchar_length(statement, 1, sql.data(), sql.size()) == DuckDBSuccess &&
+      duckdb_execute_prepared(statement, &result) == DuckDBSuccess) {
+    duckdb_data_chunk chunk = duckdb_fetch_chunk(result);
+    if (chunk != nullptr && duckdb_data_chunk_get_size(chunk) == 1) {
+      auto* values = static_cast<duckdb_string_t*>(
+          duckdb_vector_get_data(duckdb_data_chunk_get_vector(chunk, 0)));
+      out = std::string(duckdb_string_t_data(values), duckdb_string_t_length(values[0]));
+    } else {
+      out = Fail(Code::kInternal, "DuckDB's parser gives no answer");
+    }
+    duckdb_destroy_data_chunk(&chunk);
+  } else {
+    const char* why = duckdb_result_error(&result);
+    out = Fail(DuckError(why == nullptr ? "the statement cannot be parsed" : why,
+                         [](size_t) { return std::string(); }));
+  }
+  duckdb_destroy_result(&result);
+  duckdb_destroy_prepare(&statement);
+  return out;
+}
+
+DuckWatch::DuckWatch(duckdb_connection connection, const CancelFlag& cancel, Duration time_max)
+    : connection_(connection), cancel_(cancel), time_max_(time_max) {
+  if (time_max > Duration::zero()) deadline_ = clock_.Monotonic() + time_max;
+  thread_ = std::thread([this] { Run(); });
+}
+
+DuckWatch::~DuckWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void DuckWatch::Run() {
+  std::unique_lock lock(mutex_);
+  while (!done_) {
+    if (cancel_.requested() || late()) stopped_.Request();
+    // Again and again: one that comes between two of the statement's steps is forgotten.
+    if (stopped_.requested()) duckdb_interrupt(connection_);
+    changed_.wait_for(lock, kPoll);
+  }
+}
+
+std::optional<Error> DuckWatch::reason() const {
+  if (cancel_.requested()) return Error{Code::kCancelled, "stopped on request", "", ""};
+  if (late()) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time_max_);
+    return Error{Code::kLimit,
+                 "the statement took longer than " + std::to_string(seconds.count()) + " s", "",
+                 "select less, or raise the time limit"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace lithify::serve

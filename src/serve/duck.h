@@ -1,0 +1,87 @@
+// One in-memory DuckDB, locked down, for one statement. Private to this module.
+#ifndef LITHIFY_SERVE_DUCK_H_
+#define LITHIFY_SERVE_DUCK_H_
+
+#include <duckdb.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "serve/select.h"
+
+namespace lithify::serve {
+
+// What DuckDB said went wrong, as our codes have it. `message` is as its setting errors_as_json
+// makes it, or plain. `place` turns the position in the statement into words.
+Error DuckError(std::string_view message, const std::function<std::string(size_t)>& place);
+
+class Duck {
+ public:
+  // Nothing can be read or written but what is registered with it: no files, network, extensions or
+  // settings.
+  static Result<std::unique_ptr<Duck>> Open(const SelectLimits& limits);
+  ~Duck();
+  Duck(const Duck&) = delete;
+  Duck& operator=(const Duck&) = delete;
+
+  duckdb_connection connection() const { return connection_; }
+  // Of the same database: for what may not wait for a statement of the other one.
+  duckdb_connection second() const { return second_; }
+
+  // Statements of ours.
+  Status Execute(const std::string& sql);
+  // json_serialize_sql(): what the parser makes of a statement; it is not run.
+  Result<std::string> Parse(std::string_view sql);
+
+ private:
+  Duck() = default;
+
+  duckdb_database database_ = nullptr;
+  duckdb_connection connection_ = nullptr;
+  duckdb_connection second_ = nullptr;
+};
+
+// Interrupts what a connection runs once a stop was asked for, or its time is over, until it is
+// destroyed.
+class DuckWatch {
+ public:
+  // `cancel` and the connection outlive this. `time_max` zero: there is no bound.
+  DuckWatch(duckdb_connection connection, const CancelFlag& cancel, Duration time_max);
+  ~DuckWatch();
+  DuckWatch(const DuckWatch&) = delete;
+  DuckWatch& operator=(const DuckWatch&) = delete;
+
+  // Raised with a stop of either kind; also by Stop().
+  const CancelFlag& stopped() const { return stopped_; }
+  void Stop() { stopped_.Request(); }
+  // kCancelled or kLimit, if that is why.
+  std::optional<Error> reason() const;
+
+ private:
+  void Run();
+  bool late() const { return deadline_ && clock_.Monotonic() >= *deadline_; }
+
+  const duckdb_connection connection_;
+  const CancelFlag& cancel_;
+  const Duration time_max_;
+  SystemClock clock_;
+  std::optional<Duration> deadline_;
+  CancelFlag stopped_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace lithify::serve
+
+#endif  // LITHIFY_SERVE_DUCK_H_

@@ -1,0 +1,63 @@
+// A table use of a statement as a table function of DuckDB: lithify_scan(number of the use).
+// Private to this module.
+#ifndef LITHIFY_SERVE_DUCK_TABLE_H_
+#define LITHIFY_SERVE_DUCK_TABLE_H_
+
+#include <arrow/type_fwd.h>
+#include <duckdb.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "serve/select.h"
+#include "serve/select_statement.h"
+
+namespace lithify::serve {
+
+struct DuckTable {
+  std::shared_ptr<TableSource> source;
+  std::shared_ptr<arrow::Schema> schema;
+  std::vector<UsedColumn> columns;
+  std::string filter;
+};
+
+// Reads the source's schema.
+Result<DuckTable> MakeDuckTable(std::shared_ptr<TableSource> source);
+
+// The tables of one statement, and what went wrong with one of them. Outlives the database.
+class DuckTables {
+ public:
+  // `second` is a connection that no statement runs on.
+  DuckTables(std::vector<DuckTable> tables, int threads, duckdb_connection second);
+
+  // Registers the function, and a view "lithify_N" for each table.
+  Status Register(duckdb_connection connection);
+  // What the statement's streams look at. Set before any is opened; outlives them.
+  void set_cancel(const CancelFlag* cancel) { cancel_ = cancel; }
+  static std::string ViewName(size_t table);
+
+  const std::vector<DuckTable>& tables() const { return tables_; }
+  int threads() const { return threads_; }
+  duckdb_connection second() const { return second_; }
+  const CancelFlag* cancel() const { return cancel_; }
+  // The first error that is noted stays.
+  void Note(Error error);
+  std::optional<Error> error() const;
+
+ private:
+  std::vector<DuckTable> tables_;
+  const int threads_;
+  const duckdb_connection second_;
+  const CancelFlag* cancel_ = nullptr;
+  mutable std::mutex mutex_;
+  std::optional<Error> error_;
+};
+
+}  // namespace lithify::serve
+
+#endif  // LITHIFY_SERVE_DUCK_TABLE_H_

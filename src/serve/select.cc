@@ -1,0 +1,362 @@
+#include "serve/select.h"
+
+#include <arrow/array/concatenate.h>
+#include <arrow/c/bridge.h>
+#include <arrow/record_batch.h>
+#include <arrow/table.h>
+#include <arrow/type.h>
+#include <arrow/util/byte_size.h>
+#include <duckdb.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+#include "serve/duck.h"
+#include "serve/duck_table.h"
+#include "serve/select_parameters.h"
+#include "serve/select_statement.h"
+
+namespace lithify::serve {
+namespace {
+
+constexpr size_t kSqlBytesMax = size_t{1} << 20;
+constexpr int64_t kBatchRows = 8192;
+constexpr int64_t kBatchBytes = 4 * kMiB;
+
+Error FromArrow(const arrow::Status& status) {
+  return Error{status.IsOutOfMemory() ? Code::kLimit : Code::kInternal, status.ToString(), "", ""};
+}
+
+std::string NameText(const TableName& name) {
+  std::string text;
+  for (const std::string& part : name.parts) text += (text.empty() ? "" : ".") + part;
+  return text;
+}
+
+// One statement from its text to its last row. Members are destroyed from the last to the first:
+// what DuckDB still runs ends before what it reads does.
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> Prepare(std::string_view sql, TableProvider& provider,
+                                                  const SelectLimits& limits,
+                                                  const CancelFlag& cancel) {
+    auto session = std::unique_ptr<Session>(new Session(std::string(sql), limits));
+    LITHIFY_TRY(cancel.Check());
+    if (sql.size() > kSqlBytesMax) {
+      return Fail(Code::kLimit, "the statement is longer than 1 MiB");
+    }
+    if (sql.find('\0') != std::string_view::npos) {
+      return Fail(Code::kInvalid, "the statement has a character that is none");
+    }
+    LITHIFY_TRY(session->Open(provider, cancel));
+    return session;
+  }
+
+  ~Session() {
+    if (watch_ != nullptr) watch_->Stop();
+    if (has_result_) duckdb_destroy_result(&result_);
+    if (statement_ != nullptr) duckdb_destroy_prepare(&statement_);
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  duckdb_prepared_statement statement() const { return statement_; }
+  duckdb_connection connection() const { return duck_->connection(); }
+
+  // The names and types of the columns of the prepared statement.
+  Result<std::shared_ptr<arrow::Schema>> ResultSchema() {
+    std::vector<duckdb_logical_type> types;
+    std::vector<std::string> held;
+    const idx_t count = duckdb_prepared_statement_column_count(statement_);
+    for (idx_t i = 0; i < count; ++i) {
+      types.push_back(duckdb_prepared_statement_column_logical_type(statement_, i));
+      char* name = const_cast<char*>(duckdb_prepared_statement_column_name(statement_, i));
+      held.emplace_back(name);
+      duckdb_free(name);
+      // Not known before the parameters are.
+      if (duckdb_get_type_id(types.back()) == DUCKDB_TYPE_INVALID) {
+        duckdb_destroy_logical_type(&types.back());
+        types.back() = duckdb_create_logical_type(DUCKDB_TYPE_SQLNULL);
+      }
+    }
+    auto schema = MakeSchema(types, Pointers(held));
+    for (duckdb_logical_type& type : types) duckdb_destroy_logical_type(&type);
+    return schema;
+  }
+
+  // Likewise, of what is executed: parameters have their types by now.
+  Result<std::shared_ptr<arrow::Schema>> ExecutedSchema() {
+    std::vector<duckdb_logical_type> types;
+    std::vector<const char*> names;
+    for (idx_t i = 0; i < duckdb_column_count(&result_); ++i) {
+      types.push_back(duckdb_column_logical_type(&result_, i));
+      names.push_back(duckdb_column_name(&result_, i));
+    }
+    auto schema = MakeSchema(types, names);
+    for (duckdb_logical_type& type : types) duckdb_destroy_logical_type(&type);
+    return schema;
+  }
+
+  Result<std::shared_ptr<arrow::Schema>> ParameterSchema() {
+    std::vector<duckdb_logical_type> types;
+    std::vector<std::string> names;
+    for (idx_t i = 1; i <= duckdb_nparams(statement_); ++i) {
+      duckdb_logical_type type = duckdb_param_logical_type(statement_, i);
+      const auto id = type == nullptr ? DUCKDB_TYPE_INVALID : duckdb_get_type_id(type);
+      if (id == DUCKDB_TYPE_INVALID || id == DUCKDB_TYPE_ANY) {
+        if (type != nullptr) duckdb_destroy_logical_type(&type);
+        type = duckdb_create_logical_type(DUCKDB_TYPE_SQLNULL);
+      }
+      types.push_back(type);
+      names.push_back(std::to_string(i));
+    }
+    auto schema = MakeSchema(types, Pointers(names));
+    for (duckdb_logical_type& type : types) duckdb_destroy_logical_type(&type);
+    return schema;
+  }
+
+  Status Execute(const std::shared_ptr<arrow::RecordBatch>& parameters) {
+    LITHIFY_TRY(BindParameters(statement_, parameters));
+    duckdb_pending_result pending = nullptr;
+    duckdb_state state = duckdb_pending_prepared_streaming(statement_, &pending);
+    if (state == DuckDBSuccess) {
+      has_result_ = true;
+      state = duckdb_execute_pending(pending, &result_);
+    }
+    Status status;
+    if (state != DuckDBSuccess) {
+      const char* why = has_result_ ? duckdb_result_error(&result_) : nullptr;
+      if (why == nullptr) why = duckdb_pending_error(pending);
+      status = Fail(Explain(why));
+    }
+    duckdb_destroy_pending(&pending);
+    return status;
+  }
+
+  // Null at the end. One of DuckDB's small batches.
+  Result<std::shared_ptr<arrow::RecordBatch>> Fetch(const std::shared_ptr<arrow::Schema>& schema) {
+    if (auto reason = watch_->reason()) return Fail(std::move(*reason));
+    duckdb_data_chunk chunk = duckdb_fetch_chunk(result_);
+    if (chunk == nullptr) {
+      const char* why = duckdb_result_error(&result_);
+      if (why != nullptr && *why != '\0') return Fail(Explain(why));
+      // The end may also be that of an interrupted scan.
+      if (auto reason = watch_->reason()) return Fail(std::move(*reason));
+      if (auto error = tables_->error()) return Fail(std::move(*error));
+      return nullptr;
+    }
+    duckdb_arrow_options options = duckdb_result_get_arrow_options(&result_);
+    ArrowArray array = {};
+    duckdb_error_data error = duckdb_data_chunk_to_arrow(options, chunk, &array);
+    duckdb_destroy_arrow_options(&options);
+    duckdb_destroy_data_chunk(&chunk);
+    LITHIFY_TRY(Check(error));
+    auto batch = arrow::ImportRecordBatch(&array, schema);
+    if (!batch.ok()) return Fail(FromArrow(batch.status()));
+    return *std::move(batch);
+  }
+
+  const SelectLimits& limits() const { return limits_; }
+
+ private:
+  Session(std::string sql, const SelectLimits& limits) : sql_(std::move(sql)), limits_(limits) {}
+
+  Status Open(TableProvider& provider, const CancelFlag& cancel) {
+    LITHIFY_TRY_ASSIGN(duck_, Duck::Open(limits_));
+    LITHIFY_TRY_ASSIGN(const std::string tree, duck_->Parse(sql_));
+    LITHIFY_TRY_ASSIGN(parsed_, Read(tree));
+    std::vector<DuckTable> tables;
+    std::vector<std::string> replacements;
+    LITHIFY_TRY(FindTables(provider, cancel, tables, replacements));
+    tables_ = std::make_unique<DuckTables>(std::move(tables), limits_.threads, duck_->second());
+    // From now on things take as long as they take.
+    watch_ = std::make_unique<DuckWatch>(duck_->connection(), cancel, limits_.time_max);
+    tables_->set_cancel(&watch_->stopped());
+    LITHIFY_TRY(tables_->Register(duck_->connection()));
+    LITHIFY_TRY_ASSIGN(const std::string sql, parsed_->Replace(replacements));
+    return PrepareStatement(sql);
+  }
+
+  Result<std::unique_ptr<SelectStatement>> Read(const std::string& tree) const {
+    LITHIFY_TRY_ASSIGN(auto parsed, SelectStatement::Read(sql_, tree));
+    return std::make_unique<SelectStatement>(std::move(parsed));
+  }
+
+  // Tables that are not found are no use of theirs: what the name means then is an error, or a
+  // common table expression.
+  Status FindTables(TableProvider& provider, const CancelFlag& cancel,
+                    std::vector<DuckTable>& tables, std::vector<std::string>& replacements) {
+    std::map<std::pair<std::vector<std::string>, std::string>, DuckTable> found;
+    std::vector<std::vector<UsedColumn>> columns;
+    std::vector<size_t> uses;  // Of each of `tables`.
+    for (size_t i = 0; i < parsed_->tables().size(); ++i) {
+      const TableUse& use = parsed_->tables()[i];
+      LITHIFY_TRY(cancel.Check());
+      columns.emplace_back();
+      replacements.emplace_back();
+      const auto [at, is_new] = found.try_emplace({use.name.parts, use.name.version});
+      if (is_new) {
+        LITHIFY_TRY_ASSIGN(auto source, provider.Find(use.name));
+        if (source == nullptr) {
+          return Fail(Code::kNotFound, "there is no table " + NameText(use.name), "",
+                      "SELECT * FROM system.tables lists those that the catalog shows you");
+        }
+        LITHIFY_TRY_ASSIGN(at->second, MakeDuckTable(std::move(source)));
+      }
+      columns.back() = at->second.columns;
+      replacements.back() = "memory.main." + DuckTables::ViewName(tables.size());
+      uses.push_back(i);
+      tables.push_back(at->second);
+    }
+    const std::vector<std::string> filters = parsed_->Filters(columns);
+    for (size_t t = 0; t < tables.size(); ++t) tables[t].filter = filters[uses[t]];
+    return {};
+  }
+
+  static std::vector<const char*> Pointers(const std::vector<std::string>& texts) {
+    std::vector<const char*> pointers;
+    for (const std::string& text : texts) pointers.push_back(text.c_str());
+    return pointers;
+  }
+
+  Status PrepareStatement(const std::string& sql) {
+    if (duckdb_prepare(duck_->connection(), sql.c_str(), &statement_) != DuckDBSuccess) {
+      return Fail(Explain(duckdb_prepare_error(statement_)));
+    }
+    if (duckdb_prepared_statement_type(statement_) != DUCKDB_STATEMENT_TYPE_SELECT) {
+      return Fail(Code::kDenied, "only SELECT statements are run here");
+    }
+    return {};
+  }
+
+  // Of what DuckDB says, what was behind it.
+  Error Explain(const char* why) const {
+    if (tables_ != nullptr) {
+      if (auto error = tables_->error(); error && error->code != Code::kCancelled) return *error;
+    }
+    if (watch_ != nullptr) {
+      if (auto reason = watch_->reason()) return *reason;
+    }
+    return DuckError(why == nullptr ? "DuckDB does not say why it failed" : why,
+                     [this](size_t position) {
+                       return SelectStatement::Place(sql_, parsed_->OriginalPosition(position));
+                     });
+  }
+
+  Result<std::shared_ptr<arrow::Schema>> MakeSchema(std::vector<duckdb_logical_type>& types,
+                                                    std::vector<const char*> names) {
+    duckdb_arrow_options options = nullptr;
+    duckdb_connection_get_arrow_options(duck_->connection(), &options);
+    ArrowSchema exported = {};
+    duckdb_error_data error =
+        duckdb_to_arrow_schema(options, types.data(), names.data(), types.size(), &exported);
+    duckdb_destroy_arrow_options(&options);
+    LITHIFY_TRY(Check(error));
+    auto schema = arrow::ImportSchema(&exported);
+    if (!schema.ok()) return Fail(FromArrow(schema.status()));
+    return *std::move(schema);
+  }
+
+  static Status Check(duckdb_error_data error) {
+    Status status;
+    if (error != nullptr && duckdb_error_data_has_error(error)) {
+      status = Fail(Code::kUnsupported,
+                    std::string("a result that Arrow does not have: ") +
+                        duckdb_error_data_message(error),
+                    "", "CAST the column to VARCHAR");
+    }
+    duckdb_destroy_error_data(&error);
+    return status;
+  }
+
+  const std::string sql_;
+  const SelectLimits limits_;
+  std::unique_ptr<SelectStatement> parsed_;
+  std::unique_ptr<DuckTables> tables_;
+  std::unique_ptr<Duck> duck_;
+  std::unique_ptr<DuckWatch> watch_;
+  duckdb_prepared_statement statement_ = nullptr;
+  bool has_result_ = false;
+  duckdb_result result_ = {};
+};
+
+class Rows final : public SelectResult {
+ public:
+  Rows(std::unique_ptr<Session> session, std::shared_ptr<arrow::Schema> schema)
+      : session_(std::move(session)), schema_(std::move(schema)) {}
+
+  const std::shared_ptr<arrow::Schema>& schema() const override { return schema_; }
+
+  Result<std::shared_ptr<arrow::RecordBatch>> Next() override {
+    std::vector<std::shared_ptr<arrow::RecordBatch>> parts;
+    int64_t rows = 0;
+    int64_t bytes = 0;
+    while (!done_ && rows < kBatchRows && bytes < kBatchBytes) {
+      LITHIFY_TRY_ASSIGN(auto batch, session_->Fetch(schema_));
+      if (batch == nullptr) {
+        done_ = true;
+        break;
+      }
+      if (batch->num_rows() == 0) continue;
+      rows += batch->num_rows();
+      bytes += arrow::util::TotalBufferSize(*batch);
+      parts.push_back(std::move(batch));
+    }
+    if (parts.empty()) return nullptr;
+    LITHIFY_TRY(Count(rows, bytes));
+    if (parts.size() == 1) return std::move(parts.front());
+    auto joined = arrow::ConcatenateRecordBatches(parts);
+    if (!joined.ok()) return Fail(FromArrow(joined.status()));
+    return *std::move(joined);
+  }
+
+ private:
+  Status Count(int64_t rows, int64_t bytes) {
+    rows_ += rows;
+    bytes_ += bytes;
+    const SelectLimits& limits = session_->limits();
+    if (limits.result_rows_max > 0 && rows_ > limits.result_rows_max) {
+      return Fail(Code::kLimit,
+                  "the result has more than " + std::to_string(limits.result_rows_max) + " rows",
+                  "", "add a LIMIT, or raise the limit");
+    }
+    if (limits.result_bytes_max > 0 && bytes_ > limits.result_bytes_max) {
+      return Fail(Code::kLimit,
+                  "the result has more than " + std::to_string(limits.result_bytes_max) + " bytes",
+                  "", "add a LIMIT, or raise the limit");
+    }
+    return {};
+  }
+
+  const std::unique_ptr<Session> session_;
+  const std::shared_ptr<arrow::Schema> schema_;
+  bool done_ = false;
+  int64_t rows_ = 0;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<SelectResult>> SelectEngine::Run(
+    std::string_view sql, const std::shared_ptr<arrow::RecordBatch>& parameters,
+    TableProvider& provider, const SelectLimits& limits, const CancelFlag& cancel) {
+  LITHIFY_TRY_ASSIGN(auto session, Session::Prepare(sql, provider, limits, cancel));
+  LITHIFY_TRY(session->Execute(parameters));
+  // Now that the parameters are bound, their types are settled, too.
+  LITHIFY_TRY_ASSIGN(auto schema, session->ExecutedSchema());
+  return std::make_unique<Rows>(std::move(session), std::move(schema));
+}
+
+Result<SelectDescription> SelectEngine::Describe(std::string_view sql, TableProvider& provider,
+                                                 const SelectLimits& limits,
+                                                 const CancelFlag& cancel) {
+  LITHIFY_TRY_ASSIGN(auto session, Session::Prepare(sql, provider, limits, cancel));
+  SelectDescription out;
+  LITHIFY_TRY_ASSIGN(out.result, session->ResultSchema());
+  LITHIFY_TRY_ASSIGN(out.parameters, session->ParameterSchema());
+  return out;
+}
+
+}  // namespace lithify::serve
