@@ -37,7 +37,9 @@ constexpr std::array kKinds = {
 
 Error DuckError(std::string_view message, const std::function<std::string(size_t)>& place) {
   Error error{Code::kInvalid, std::string(message), "", "correct the statement"};
-  const Json json = Json::parse(message, nullptr, false);
+  // Some come with their kind before them: "Parser Error: {…".
+  const size_t begin = std::min(message.find('{'), message.size());
+  const Json json = Json::parse(message.substr(begin), nullptr, false);
   if (!json.is_object()) return error;
   const auto text = [&](const char* key) {
     const auto at = json.find(key);
@@ -62,7 +64,8 @@ Result<std::unique_ptr<Duck>> Duck::Open(const SelectLimits& limits) {
     return Fail(Code::kLimit, "out of memory");
   }
   const std::string threads = std::to_string(limits.threads < 1 ? 1 : limits.threads);
-  const std::string memory = std::to_string(std::max<int64_t>(limits.memory_bytes, 16 * kMiB)) + "B";
+  const std::string memory =
+      std::to_string(std::max<int64_t>(limits.memory_bytes, 16 * kMiB)) + "B";
   const std::pair<const char*, const char*> settings[] = {
       {"threads", threads.c_str()},
       {"memory_limit", memory.c_str()},
@@ -112,7 +115,8 @@ Status Duck::Execute(const std::string& sql) {
   Status status;
   if (state != DuckDBSuccess) {
     const char* why = duckdb_result_error(&result);
-    status = Fail(Code::kInternal, "DuckDB refuses \"" + sql + "\": " + (why == nullptr ? "" : why));
+    status =
+        Fail(Code::kInternal, "DuckDB refuses \"" + sql + "\": " + (why == nullptr ? "" : why));
   }
   duckdb_destroy_result(&result);
   return status;
@@ -122,7 +126,8 @@ Result<std::string> Duck::Parse(std::string_view sql) {
   duckdb_prepared_statement statement = nullptr;
   duckdb_result result = {};
   Result<std::string> out;
-  if (duckdb_prepare(connection_, "SELECT json_serialize_sql(?)", &statement) == DuckDBSuccess &&
+  if (duckdb_prepare(connection_, "SELECT json_serialize_sql(?::VARCHAR)", &statement) ==
+          DuckDBSuccess &&
       duckdb_bind_varchar_length(statement, 1, sql.data(), sql.size()) == DuckDBSuccess &&
       duckdb_execute_prepared(statement, &result) == DuckDBSuccess) {
     duckdb_data_chunk chunk = duckdb_fetch_chunk(result);
@@ -136,6 +141,7 @@ Result<std::string> Duck::Parse(std::string_view sql) {
     duckdb_destroy_data_chunk(&chunk);
   } else {
     const char* why = duckdb_result_error(&result);
+    if (why == nullptr) why = duckdb_prepare_error(statement);
     out = Fail(DuckError(why == nullptr ? "the statement cannot be parsed" : why,
                          [](size_t) { return std::string(); }));
   }

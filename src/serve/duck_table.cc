@@ -113,7 +113,8 @@ Status DescribeColumns(const DuckTables& tables, const DuckTable& table, duckdb_
   if (!empty.ok()) return Fail(FromArrow(empty.status()));
   LITHIFY_TRY_ASSIGN(duckdb_data_chunk chunk, converter->Convert(**empty));
   for (idx_t i = 0; i < duckdb_data_chunk_get_column_count(chunk); ++i) {
-    duckdb_logical_type type = duckdb_vector_get_column_type(duckdb_data_chunk_get_vector(chunk, i));
+    duckdb_logical_type type =
+        duckdb_vector_get_column_type(duckdb_data_chunk_get_vector(chunk, i));
     duckdb_bind_add_result_column(info, table.columns[i].name.c_str(), type);
     duckdb_destroy_logical_type(&type);
   }

@@ -60,8 +60,8 @@ Result<std::shared_ptr<arrow::Array>> Column(const RowColumn& of, size_t column,
     case CellType::kDouble: return Column<double>(arrow::DoubleBuilder(), column, rows);
     case CellType::kText: return Column<std::string>(arrow::StringBuilder(), column, rows);
     case CellType::kTimestamp:
-      return Column<Time>(
-          arrow::TimestampBuilder(TypeOf(of.type), arrow::default_memory_pool()), column, rows);
+      return Column<Time>(arrow::TimestampBuilder(TypeOf(of.type), arrow::default_memory_pool()),
+                          column, rows);
   }
   return Fail(Internal("a column without a type"));
 }

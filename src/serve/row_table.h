@@ -21,7 +21,8 @@ struct RowColumn {
   CellType type = CellType::kText;
 };
 
-using Cell = std::variant<std::monostate, bool, int64_t, double, std::string, Time>;  // First: null.
+using Cell =
+    std::variant<std::monostate, bool, int64_t, double, std::string, Time>;  // First: null.
 
 // Each row has a cell for each column, of its type or null: kInternal otherwise.
 Result<std::shared_ptr<TableSource>> MakeRowTable(const std::vector<RowColumn>& columns,

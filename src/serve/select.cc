@@ -65,23 +65,23 @@ class Session {
   duckdb_prepared_statement statement() const { return statement_; }
   duckdb_connection connection() const { return duck_->connection(); }
 
-  // The names and types of the columns of the prepared statement.
+  // The names and types of the columns of the prepared statement; null where they depend on
+  // parameters.
   Result<std::shared_ptr<arrow::Schema>> ResultSchema() {
     std::vector<duckdb_logical_type> types;
     std::vector<std::string> held;
+    bool known = true;
     const idx_t count = duckdb_prepared_statement_column_count(statement_);
     for (idx_t i = 0; i < count; ++i) {
       types.push_back(duckdb_prepared_statement_column_logical_type(statement_, i));
       char* name = const_cast<char*>(duckdb_prepared_statement_column_name(statement_, i));
       held.emplace_back(name);
       duckdb_free(name);
-      // Not known before the parameters are.
-      if (duckdb_get_type_id(types.back()) == DUCKDB_TYPE_INVALID) {
-        duckdb_destroy_logical_type(&types.back());
-        types.back() = duckdb_create_logical_type(DUCKDB_TYPE_SQLNULL);
-      }
+      known = known && types.back() != nullptr &&
+              duckdb_get_type_id(types.back()) != DUCKDB_TYPE_INVALID;
     }
-    auto schema = MakeSchema(types, Pointers(held));
+    Result<std::shared_ptr<arrow::Schema>> schema = nullptr;
+    if (known) schema = MakeSchema(types, Pointers(held));
     for (duckdb_logical_type& type : types) duckdb_destroy_logical_type(&type);
     return schema;
   }
@@ -201,7 +201,8 @@ class Session {
         LITHIFY_TRY_ASSIGN(auto source, provider.Find(use.name));
         if (source == nullptr) {
           return Fail(Code::kNotFound, "there is no table " + NameText(use.name), "",
-                      "SELECT * FROM system.tables lists those that the catalog shows you");
+                      "tables are namespace.table or catalog.namespace.table, as the catalog has "
+                      "them");
         }
         LITHIFY_TRY_ASSIGN(at->second, MakeDuckTable(std::move(source)));
       }
@@ -262,10 +263,10 @@ class Session {
   static Status Check(duckdb_error_data error) {
     Status status;
     if (error != nullptr && duckdb_error_data_has_error(error)) {
-      status = Fail(Code::kUnsupported,
-                    std::string("a result that Arrow does not have: ") +
-                        duckdb_error_data_message(error),
-                    "", "CAST the column to VARCHAR");
+      status = Fail(
+          Code::kUnsupported,
+          std::string("a result that Arrow does not have: ") + duckdb_error_data_message(error), "",
+          "CAST the column to VARCHAR");
     }
     duckdb_destroy_error_data(&error);
     return status;

@@ -84,7 +84,7 @@ struct SelectLimits {
 
 // What is known of a statement before it is run.
 struct SelectDescription {
-  std::shared_ptr<arrow::Schema> result;
+  std::shared_ptr<arrow::Schema> result;      // Null where it depends on the parameters.
   std::shared_ptr<arrow::Schema> parameters;  // "1", "2", …; of type null where any will do.
 };
 

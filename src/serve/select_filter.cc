@@ -17,9 +17,8 @@ constexpr size_t kFilterBytesMax = size_t{64} << 10;
 constexpr int kDepthMax = 32;
 
 bool SameName(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
+  return std::ranges::equal(
+      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 std::string Text(const Json& object, const char* key) {
@@ -94,9 +93,8 @@ const UsedColumn* FindColumn(const FilteredTable& table, std::string_view name) 
 // --- literals
 
 bool IsDigits(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
-    return std::isdigit(c) != 0;
-  });
+  return !text.empty() &&
+         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 // "2026-11-30"
@@ -118,8 +116,8 @@ bool IsTimeOfDay(std::string_view text) {
 struct Constant {
   std::string type;  // DuckDB's name.
   Json value;
-  int scale = 0;      // Of a decimal.
-  std::string cast;   // To this type; empty: as it is.
+  int scale = 0;     // Of a decimal.
+  std::string cast;  // To this type; empty: as it is.
 };
 
 std::optional<Constant> ConstantOf(const Json& node) {
@@ -156,7 +154,8 @@ std::optional<std::string> WholeBelow(const Constant& constant, int64_t most) {
 std::optional<std::string> DecimalText(const Constant& constant, int precision, int scale) {
   constexpr int64_t kMost = 999'999'999'999'999'999;
   if (precision > 18) return std::nullopt;
-  if (constant.type != "DECIMAL") return scale > 0 ? WholeBelow(constant, 999'999) : WholeBelow(constant, kMost);
+  if (constant.type != "DECIMAL")
+    return scale > 0 ? WholeBelow(constant, 999'999) : WholeBelow(constant, kMost);
   if (!constant.cast.empty() || !constant.value.is_number_integer() || constant.scale > scale) {
     return std::nullopt;
   }

@@ -110,9 +110,8 @@ Status BindParameters(duckdb_prepared_statement statement,
   const auto wanted = static_cast<int64_t>(duckdb_nparams(statement));
   const int64_t given = parameters == nullptr ? 0 : parameters->num_columns();
   if (given != wanted) {
-    return Fail(Code::kInvalid,
-                "the statement has " + std::to_string(wanted) + " parameters, and " +
-                    std::to_string(given) + " are given");
+    return Fail(Code::kInvalid, "the statement has " + std::to_string(wanted) +
+                                    " parameters, and " + std::to_string(given) + " are given");
   }
   if (wanted == 0) return {};
   if (parameters->num_rows() != 1) {

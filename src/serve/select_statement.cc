@@ -25,13 +25,20 @@ std::string Lower(std::string_view text) {
 
 // Functions of tables that read nothing but their arguments. All others, also those of later
 // versions, are refused: files, settings, secrets and extensions are read by such functions.
-constexpr std::array kTableFunctions = {"generate_series", "json_each", "json_tree", "range",
+constexpr std::array kTableFunctions = {"generate_series", "json_each",  "json_tree", "range",
                                         "repeat",          "repeat_row", "unnest"};
 // Of the others those that tell something of the server, keep a thread, or run text as a statement.
-constexpr std::array kDeniedFunctions = {
-    "current_setting",   "currval",  "getenv",    "getvariable", "json_execute_serialized_sql",
-    "json_serialize_plan", "nextval", "query",    "query_table", "sleep_ms",
-    "write_log"};
+constexpr std::array kDeniedFunctions = {"current_setting",
+                                         "currval",
+                                         "getenv",
+                                         "getvariable",
+                                         "json_execute_serialized_sql",
+                                         "json_serialize_plan",
+                                         "nextval",
+                                         "query",
+                                         "query_table",
+                                         "sleep_ms",
+                                         "write_log"};
 
 template <size_t kCount>
 bool Contains(const std::array<const char*, kCount>& names, const std::string& name) {
@@ -147,11 +154,8 @@ std::optional<NamePlace> FindName(std::string_view sql, size_t at,
   return place;
 }
 
-// The end of "AT (…)" after `at`; nullopt if there is none.
-std::optional<size_t> FindAtClause(std::string_view sql, size_t at) {
-  at = SkipSpace(sql, at);
-  if (Lower(sql.substr(at, 2)) != "at") return std::nullopt;
-  at = SkipSpace(sql, at + 2);
+// The end of what stands in parentheses at `at`; nullopt if nothing does.
+std::optional<size_t> SkipParentheses(std::string_view sql, size_t at) {
   if (at >= sql.size() || sql[at] != '(') return std::nullopt;
   for (int depth = 0; at < sql.size();) {
     const size_t next = SkipSpace(sql, at);
@@ -166,6 +170,36 @@ std::optional<size_t> FindAtClause(std::string_view sql, size_t at) {
     }
   }
   return std::nullopt;
+}
+
+// "AT (…)" after a table's name, which ends at `at`, and its alias, if it has one.
+std::optional<std::pair<size_t, size_t>> FindAtClause(std::string_view sql, size_t at,
+                                                      bool aliased) {
+  at = SkipSpace(sql, at);
+  if (aliased) {
+    auto word = ReadPart(sql, at);
+    if (word && Lower(word->text) == "as" && sql[at] != '"') {
+      word = ReadPart(sql, SkipSpace(sql, word->end));
+    }
+    if (!word) return std::nullopt;
+    at = SkipSpace(sql, word->end);
+    if (const auto columns = SkipParentheses(sql, at)) at = SkipSpace(sql, *columns);
+  }
+  if (Lower(sql.substr(at, 2)) != "at") return std::nullopt;
+  const auto end = SkipParentheses(sql, SkipSpace(sql, at + 2));
+  if (!end) return std::nullopt;
+  return std::pair(at, *end);
+}
+
+// Whether the name at `at` is one that takes no alias: TABLE t, DESCRIBE t.
+bool TakesNoAlias(std::string_view sql, size_t at) {
+  size_t end = at;
+  while (end > 0 && std::isspace(static_cast<unsigned char>(sql[end - 1])) != 0) --end;
+  size_t begin = end;
+  while (begin > 0 && std::isalpha(static_cast<unsigned char>(sql[begin - 1])) != 0) --begin;
+  const std::string word = Lower(sql.substr(begin, end - begin));
+  constexpr std::array kWords = {"desc", "describe", "show", "summarize", "summarise", "table"};
+  return Contains(kWords, word);
 }
 
 std::string Quoted(const std::string& name) {
@@ -224,8 +258,8 @@ class TreeWalk {
     if (!node.is_object()) return {};
     LITHIFY_TRY(CheckFunction(node));
     if (Is(node, "type", "SHOW_REF") && !Text(node, "table_name").empty()) {
-      return Fail(Code::kDenied, "only DESCRIBE and SUMMARIZE of a table or query are to be had", "",
-                  "ask system.* for what there is");
+      return Fail(Code::kDenied, "only DESCRIBE and SUMMARIZE of a table or query are to be had",
+                  "", "ask system.* for what there is");
     }
     if (Is(node, "type", "BASE_TABLE")) return Table(node, scope);
     if (Is(node, "class", "COLUMN_REF") && serve::Names(node).size() >= 3) {
@@ -349,8 +383,8 @@ Result<SelectStatement> SelectStatement::Read(std::string_view sql, std::string_
     }
     const std::string position = Text(root, "position");
     const size_t at = position.empty() ? 0 : std::strtoull(position.c_str(), nullptr, 10);
-    return Fail(Code::kInvalid, Text(root, "error_message"),
-                position.empty() ? "" : Place(sql, at), "correct the statement");
+    return Fail(Code::kInvalid, Text(root, "error_message"), position.empty() ? "" : Place(sql, at),
+                "correct the statement");
   }
   const Json statements = root.value("statements", Json::array());
   if (statements.size() != 1) {
@@ -375,22 +409,26 @@ Result<std::string> SelectStatement::Replace(const std::vector<std::string>& rep
   for (size_t i = 0; i < tables_.size(); ++i) {
     if (replacements[i].empty()) continue;
     const size_t begin = tree_->places[i].location;
-    const auto name = begin == kNoPosition ? std::nullopt
-                                           : FindName(sql_, begin, tables_[i].name.parts);
+    const auto name =
+        begin == kNoPosition ? std::nullopt : FindName(sql_, begin, tables_[i].name.parts);
     if (!name) {
-      return Fail(Code::kUnsupported, "the table " + tables_[i].name.parts.back() +
-                                          " is named in a way that is not understood",
-                  begin == kNoPosition ? "" : Place(sql_, begin), "write its name in plain or in \"…\"");
-    }
-    size_t end = name->end;
-    if (!tables_[i].name.version.empty()) {
-      const auto at = FindAtClause(sql_, end);
-      if (!at) return Fail(Code::kUnsupported, "AT is written in a way that is not understood");
-      end = *at;
+      return Fail(
+          Code::kUnsupported,
+          "the table " + tables_[i].name.parts.back() + " is named in a way that is not understood",
+          begin == kNoPosition ? "" : Place(sql_, begin), "write its name in plain or in \"…\"");
     }
     const bool aliased = !Text(*tree_->places[i].node, "alias").empty();
-    edits_.push_back({begin, end,
-                      replacements[i] + (aliased ? "" : " AS " + Quoted(tables_[i].alias))});
+    if (!tables_[i].name.version.empty()) {
+      const auto at = FindAtClause(sql_, name->end, aliased);
+      if (!at) {
+        return Fail(Code::kUnsupported, "AT is written in a way that is not understood",
+                    Place(sql_, begin));
+      }
+      edits_.push_back({at->first, at->second, ""});
+    }
+    const bool as = !aliased && !TakesNoAlias(sql_, begin);
+    edits_.push_back(
+        {begin, name->end, replacements[i] + (as ? " AS " + Quoted(tables_[i].alias) : "")});
   }
   // Of columns that are qualified by a dotted name, what is before the table's.
   for (const Json* reference : tree_->qualified) {
