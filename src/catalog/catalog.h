@@ -59,6 +59,10 @@ class Catalog {
   virtual Result<LoadedTable> LoadTable(const TableIdent& ident) = 0;
   // Where the table's current metadata is, also where it cannot be read from here.
   virtual Result<std::string> MetadataLocation(const TableIdent& ident);
+  // Whether a change may be sent now; asked right before one is made ready and sent. An error is
+  // known to be about nothing that was sent, and is given on as it is. kDenied: the caller's token
+  // does not live long enough (Q14).
+  virtual Status MayCommit() { return {}; }
   // One atomic change. Returns the table as it is after it.
   virtual Result<LoadedTable> CommitTable(const TableIdent& ident,
                                           std::span<const table::TableRequirement> requirements,

@@ -31,6 +31,13 @@ Result<catalog::LoadedTable> CommitPlain(const IcebergCommitServices& services,
                                          const PlainChange& change) {
   std::optional<Error> lost;
   for (int attempt = 1;; ++attempt) {
+    if (Status may = services.catalog.MayCommit(); !may) {
+      if (!lost) return Fail(std::move(may.error()));
+      return Fail(Code::kUnknownOutcome,
+                  "a change may or may not be applied: " + lost->ToString() +
+                      "; what was tried next: " + may.error().ToString(),
+                  change.ident.ToString(), "look at the table before anything else");
+    }
     auto done = services.catalog.CommitTable(change.ident, change.requirements, change.updates);
     if (done) return done;
     const Code code = done.error().code;

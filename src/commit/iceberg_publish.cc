@@ -97,6 +97,8 @@ Result<const iceberg::Snapshot*> BranchHead(const iceberg::TableMetadata& table,
 }
 
 Result<CommittedSnapshot> SnapshotPublisher::Run(const Prepare& prepare, const CancelFlag& cancel) {
+  // Who may not commit is told so rather than what the catalog says to a look.
+  LITHIFY_TRY(services_.catalog.MayCommit());
   for (attempt_ = 1;; ++attempt_) {
     LITHIFY_TRY_ASSIGN(const catalog::LoadedTable loaded, Look());
     LITHIFY_TRY(CheckSameTable(loaded.metadata));
@@ -222,6 +224,7 @@ Result<std::optional<CommittedSnapshot>> SnapshotPublisher::Attempt(
     LITHIFY_TRY(cancel.Check());
     LITHIFY_TRY_ASSIGN(auto proposal, prepare(loaded, files, attempt_));
     LITHIFY_TRY(cancel.Check());
+    LITHIFY_TRY(services_.catalog.MayCommit());
     return proposal;
   }();
   if (!prepared) {

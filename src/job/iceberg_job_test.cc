@@ -121,8 +121,15 @@ class ToldCatalog final : public catalog::Catalog {
     replaced = true;
     return Fail(Code::kConflict, "told so");
   }
+  Status MayCommit() override {
+    ++asked;
+    if (asked < denied_from) return {};
+    return Fail(Code::kDenied, "token expires before the commit");
+  }
   std::string Describe() const override { return "told:"; }
 
+  int asked = 0;  // MayCommit.
+  int denied_from = std::numeric_limits<int>::max();
   std::map<TableIdent, Code> load_errors;
   std::map<TableIdent, std::string> metadata;
   bool replace_at_commit = false;
@@ -433,6 +440,55 @@ TEST_F(IcebergProcedures, R118ACatalogThatRefusesAnUnchangedTableIsNotPlannedFor
   EXPECT_EQ(told_.commits, 4);
   EXPECT_EQ(Outputs(), 0u);
   EXPECT_THAT(Phases(), ElementsAre("intent", "aborted"));
+}
+
+// At the first question, or right before sending: nothing of the job is left.
+TEST_F(IcebergProcedures, Q14WhoseTokenEndsTooSoonLeavesNothing) {
+  Fill(2);
+  const auto before = store_->Keys();
+  const int64_t head = Head().snapshot_id;
+  for (const int denied_from : {1, 2}) {
+    told_.asked = 0;
+    told_.denied_from = denied_from;
+    runner_.runs = 0;
+    const auto result = Rewrite(Request());
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, Code::kDenied);
+    EXPECT_THAT(result.error().ToString(), HasSubstr("token expires before the commit"));
+    EXPECT_EQ(told_.asked, denied_from);
+    EXPECT_EQ(runner_.runs, 2);
+    EXPECT_EQ(told_.commits, 0);
+    EXPECT_EQ(store_->Keys(), before);
+    EXPECT_EQ(Head().snapshot_id, head);
+  }
+  EXPECT_THAT(Phases(), ElementsAre("intent", "aborted", "intent", "aborted"));
+}
+
+// What was sent before may still land.
+TEST_F(IcebergProcedures, Q14AfterALostAnswerNothingIsRemoved) {
+  Fill(1);
+  told_.denied_from = 3;
+  FaultFrom(0, Fault::kLostBeforeApply);
+  const auto result = Rewrite(Request());
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kUnknownOutcome);
+  EXPECT_THAT(result.error().ToString(), HasSubstr("token expires before the commit"));
+  EXPECT_EQ(told_.commits, 1);
+  EXPECT_EQ(Outputs(), 1u);
+}
+
+TEST_F(IcebergProcedures, Q14AnExpiryIsNotSentEither) {
+  Fill(1);
+  Append({Data("late", 10, 1)});
+  told_.denied_from = 1;
+  plan::ExpireOptions options;
+  options.older_than = clock_.Now() + std::chrono::hours(1);
+  const size_t snapshots = Load().metadata.snapshots.size();
+  const auto result = Job().ExpireSnapshots(ident_, options, false, cancel_);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kDenied);
+  EXPECT_EQ(told_.commits, 0);
+  EXPECT_EQ(Load().metadata.snapshots.size(), snapshots);
 }
 
 TEST_F(IcebergProcedures, R115ATableThatTookTheNameIsNotRewritten) {
