@@ -3,6 +3,7 @@ tests/data/iceberg and from files that pyarrow writes; seeds of an earlier run a
 the fuzzer found stays.
 """
 
+import base64
 import datetime
 import decimal
 import json
@@ -385,6 +386,26 @@ def statement_seeds(out):
         corpus.add(text)
 
 
+def token_seeds(out):
+    corpus = Corpus(out, "jwt_fuzz")
+    claims = {"iss": "https://id.example/realms/a", "aud": ["account", "lake"], "sub": "u-1",
+              "preferred_username": "alice", "email": "alice@example.org", "iat": 1799999990,
+              "nbf": 0, "realm_access": {"roles": ["analyst", "steward"]},
+              "a": {"b.c": "one two"}, "exp": 1800000300}
+    header = {"alg": "EdDSA", "kid": "k", "typ": "JWT", "crit": ["b64"]}
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=")
+             for part in (header, claims)]
+    corpus.add(b"\0" + b".".join([*parts, b"AAAA"]))
+    corpus.add(b"\1" + json.dumps(claims).encode())
+    del header["crit"]
+    corpus.add(b"\2" + json.dumps(header).encode() + b"\0" + json.dumps(claims).encode())
+    keys = [{"kty": "RSA", "kid": "r", "alg": "RS256", "use": "sig", "e": "AQAB", "n": "u" * 342},
+            {"kty": "EC", "kid": "e", "crv": "P-256", "x": "A" * 43, "y": "A" * 43},
+            {"kty": "OKP", "kid": "k", "crv": "Ed25519", "x": "A" * 43, "key_ops": ["verify"]},
+            {"kty": "oct", "k": "c2VjcmV0"}]
+    corpus.add(b"\3" + json.dumps({"keys": keys}).encode())
+
+
 def main(out):
     if os.path.isdir(out):
         for folder, _, names in os.walk(out):
@@ -393,7 +414,7 @@ def main(out):
                     os.remove(os.path.join(folder, name))
     for make in (avro_seeds, delete_seeds, filter_seeds, footer_seeds, stored_footer_seeds,
                  hive_seeds, metadata_seeds, page_seeds, puffin_seeds, splice_seeds,
-                 statement_seeds):
+                 statement_seeds, token_seeds):
         make(out)
 
 
