@@ -66,7 +66,7 @@ Status Serve(const Options& options) {
   const config::ServerConfig& server = config.server;
   SystemClock clock;
   SystemRandom random;
-  LITHIFY_TRY_ASSIGN(auto access, serve::TableAccess::Make(config));
+  LITHIFY_TRY_ASSIGN(auto access, serve::TableAccess::Make(config, clock));
   LITHIFY_TRY_ASSIGN(const auto authenticator,
                      serve::MakeAuthenticator(config.auth, clock, random));
   serve::JobRegistry jobs({.running_per_owner = static_cast<size_t>(server.jobs_per_user_max),

@@ -66,8 +66,11 @@ struct Failure {
 template <typename T>
 using Outcome = std::expected<T, Failure>;
 
+// What Arrow puts after the server's words says less than they do.
 std::unexpected<Failure> Failed(const arrow::Status& status) {
-  return std::unexpected(Failure{status.message(), kFailed});
+  std::string text = status.message();
+  text.resize(std::min(text.rfind(". Detail: "), text.size()));
+  return std::unexpected(Failure{std::move(text), kFailed});
 }
 std::unexpected<Failure> Wrong(std::string text) {
   return std::unexpected(Failure{std::move(text), kUsage});
@@ -172,7 +175,7 @@ class TablePrinter final : public Printer {
   static constexpr size_t kRowsAtOnce = 10'000;
 
   void Flush() {
-    if (rows_.empty() && count_ > 0) return;
+    if (rows_.empty()) return count_ == 0 ? PrintNames() : void();
     std::vector<TextTable::Column> columns;
     for (const auto& field : schema_->fields()) {
       columns.push_back(
@@ -182,6 +185,14 @@ class TablePrinter final : public Printer {
     for (auto& row : rows_) table.AddRow(std::move(row));
     rows_.clear();
     std::cout << table.Render(isatty(STDOUT_FILENO) == 1);
+  }
+
+  void PrintNames() {
+    std::string line;
+    for (const auto& field : schema_->fields()) {
+      line += (line.empty() ? "" : "  ") + Printable(field->name());
+    }
+    std::cout << line << '\n';
   }
 
   const arrow::Schema* schema_ = nullptr;

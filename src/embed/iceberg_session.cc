@@ -246,6 +246,7 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
     session->AuditRefusal(call, catalog.uri, opened.error());
     return Fail(std::move(opened.error()));
   }
+  if (call.guard) session->guard_ = call.guard(*session->catalog_);
   return session;
 }
 
@@ -258,7 +259,7 @@ job::IcebergJob IcebergSession::MakeJob(observe::Progress& progress, const std::
   settings.verify = config_.verify;
   settings.threads = config_.jobs > 0 ? config_.jobs : cores;
   settings.memory_bytes = config_.memory_bytes;
-  return job::IcebergJob({.catalog = *catalog_,
+  return job::IcebergJob({.catalog = catalog(),
                           .locations = *locations_,
                           .make_runner =
                               [memory = config_.memory_bytes](storage::Store& store) {

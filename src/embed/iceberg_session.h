@@ -47,6 +47,9 @@ class IcebergSession {
     std::function<bool()> stop = {};
     // Of a REST catalog; null: made of the catalog's configuration.
     std::shared_ptr<net::TokenSource> tokens = {};
+    // Around the catalog, for what works with the session; what it gives goes before the session.
+    // Empty: nothing.
+    std::function<std::unique_ptr<catalog::Catalog>(catalog::Catalog&)> guard = {};
     // For somebody else, who must reach nothing that this process may and they may not: buckets
     // only with what the catalog lends (R001),
     bool only_lent_storage = false;
@@ -66,7 +69,7 @@ class IcebergSession {
   job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal,
                           const std::string& job_id = {});
 
-  catalog::Catalog& catalog() { return *catalog_; }
+  catalog::Catalog& catalog() { return guard_ ? *guard_ : *catalog_; }
   storage::Locations& locations() { return *locations_; }
   Clock& clock() { return clock_; }
   observe::AuditLog& audit() { return *audit_; }
@@ -89,7 +92,8 @@ class IcebergSession {
   std::unique_ptr<net::HttpClient> http_;
   std::shared_ptr<net::TokenSource> tokens_;
   std::unique_ptr<catalog::Catalog> catalog_;
-  catalog::RestOptions lending_options_;  // Of a REST catalog; without a URI: it is not to lend.
+  std::unique_ptr<catalog::Catalog> guard_;  // Around it; null: none.
+  catalog::RestOptions lending_options_;     // Of a REST catalog; without a URI: it is not to lend.
   std::unique_ptr<catalog::Catalog> lending_;  // The same catalog, once it was asked to.
   std::unique_ptr<observe::AuditLog> audit_;
   std::string audit_path_;

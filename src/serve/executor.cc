@@ -1,19 +1,22 @@
 #include "serve/executor.h"
 
+#include <arrow/buffer.h>
+#include <arrow/c/bridge.h>
 #include <arrow/ipc/writer.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
 #include <utility>
 
+#include "job/iceberg_scan.h"
+#include "rewrite/table_batches.h"
+#include "serve/caller_tables.h"
 #include "serve/procedures.h"
 #include "serve/rows.h"
 #include "serve/show.h"
 
 namespace lithify::serve {
 namespace {
-
-using Reader = std::shared_ptr<arrow::RecordBatchReader>;
 
 const std::vector<Column> kJobColumns = {
     {"job_id", ColumnType::kText, false},     {"procedure", ColumnType::kText, false},
@@ -26,11 +29,24 @@ const std::vector<Column> kJobColumns = {
 const std::vector<Column> kCancelColumns = {{"job_id", ColumnType::kText, false},
                                             {"status", ColumnType::kText, false}};
 
-Result<Reader> ReaderOf(const Rows& rows) {
+// A result that is there already.
+class RowsResult final : public SelectResult {
+ public:
+  explicit RowsResult(std::shared_ptr<arrow::RecordBatch> batch)
+      : schema_(batch->schema()), batch_(std::move(batch)) {}
+  const std::shared_ptr<arrow::Schema>& schema() const override { return schema_; }
+  Result<std::shared_ptr<arrow::RecordBatch>> Next() override {
+    return std::exchange(batch_, nullptr);
+  }
+
+ private:
+  const std::shared_ptr<arrow::Schema> schema_;
+  std::shared_ptr<arrow::RecordBatch> batch_;
+};
+
+Result<std::unique_ptr<SelectResult>> ResultOf(const Rows& rows) {
   LITHIFY_TRY_ASSIGN(auto batch, rows.ToBatch());
-  auto reader = arrow::RecordBatchReader::Make({std::move(batch)}, rows.schema());
-  if (!reader.ok()) return Fail(Code::kInternal, reader.status().ToString());
-  return *std::move(reader);
+  return std::make_unique<RowsResult>(std::move(batch));
 }
 
 Cell OrNull(const std::string& text) { return text.empty() ? Cell() : Cell(text); }
@@ -38,6 +54,17 @@ Cell OrNull(const std::string& text) { return text.empty() ? Cell() : Cell(text)
 bool IsAlter(const sql::Statement& statement) {
   return std::holds_alternative<sql::SetProperties>(statement) ||
          std::holds_alternative<sql::UnsetProperties>(statement);
+}
+
+// Serialised, as GetTables wants it.
+Result<std::string> SchemaBytes(const iceberg::Schema& schema) {
+  ArrowSchema exported;
+  LITHIFY_TRY(rewrite::ExportTableSchema(job::ScanColumns(schema), &exported));
+  const auto columns = arrow::ImportSchema(&exported);
+  if (!columns.ok()) return Fail(Code::kInternal, columns.status().ToString());
+  const auto bytes = arrow::ipc::SerializeSchema(**columns);
+  if (!bytes.ok()) return Fail(Code::kInternal, bytes.status().ToString());
+  return (*bytes)->ToString();
 }
 
 // A success counts for nothing if the catalog stopped taking the token on the way: what was hidden
@@ -71,9 +98,28 @@ Status Executor::PlanCall(const sql::Call& call, bool explain, PlannedStatement&
   return {};
 }
 
+Status Executor::PlanQuery(const CallContext& call, const CancelFlag& cancel,
+                           PlannedStatement& planned) {
+  CallerTables tables(access_, call, jobs_, cancel);
+  LITHIFY_TRY_ASSIGN(auto described, select_.Describe(planned.text, tables, Limits(), cancel));
+  planned.result = std::move(described.result);
+  planned.parameters = std::move(described.parameters);
+  planned.lasts = true;
+  return {};
+}
+
+SelectLimits Executor::Limits() const {
+  const config::ServerConfig& server = access_.config().server;
+  return {.memory_bytes = server.statement_memory_bytes,
+          .threads = 1,
+          .result_rows_max = 0,
+          .result_bytes_max = server.result_bytes_max,
+          .time_max = server.statement_timeout};
+}
+
 Result<std::shared_ptr<const PlannedStatement>> Executor::Plan(std::string_view text,
                                                                const CallContext& call,
-                                                               const CancelFlag& /*cancel*/) {
+                                                               const CancelFlag& cancel) {
   const auto bytes_max = static_cast<size_t>(access_.config().server.request_bytes_max);
   if (text.size() > bytes_max) {
     return Fail(Code::kLimit, "the statement is longer than allowed", "server.request_bytes_max");
@@ -82,10 +128,10 @@ Result<std::shared_ptr<const PlannedStatement>> Executor::Plan(std::string_view 
   LITHIFY_TRY_ASSIGN(planned->statement, sql::Parse(text));
   planned->text = text;
   const sql::Statement& statement = planned->statement;
-  if (std::holds_alternative<sql::Query>(statement)) {
-    return Fail(Code::kUnsupported, "SELECT is not there yet");
-  }
-  if (const auto* run = std::get_if<sql::Call>(&statement)) {
+  if (const auto* query = std::get_if<sql::Query>(&statement)) {
+    planned->text = query->text;
+    LITHIFY_TRY(PlanQuery(call, cancel, *planned));
+  } else if (const auto* run = std::get_if<sql::Call>(&statement)) {
     LITHIFY_TRY(PlanCall(*run, false, *planned));
   } else if (const auto* explain = std::get_if<sql::ExplainCall>(&statement)) {
     LITHIFY_TRY(PlanCall(explain->call, true, *planned));
@@ -101,43 +147,42 @@ Result<std::shared_ptr<const PlannedStatement>> Executor::Plan(std::string_view 
   return planned;
 }
 
-Result<Reader> Executor::Run(const PlannedStatement& planned,
-                             const std::shared_ptr<arrow::RecordBatch>& /*parameters*/,
-                             const CallContext& call, observe::Progress& progress,
-                             const CancelFlag& cancel) {
+Result<std::unique_ptr<SelectResult>> Executor::Run(
+    const PlannedStatement& planned, const std::shared_ptr<arrow::RecordBatch>& parameters,
+    const CallContext& call, observe::Progress& progress, const CancelFlag& cancel) {
+  if (std::holds_alternative<sql::Query>(planned.statement)) {
+    CallerTables tables(access_, call, jobs_, cancel);
+    return select_.Run(planned.text, parameters, tables, Limits(), cancel);
+  }
   if (planned.call) {
     LITHIFY_TRY_ASSIGN(const Rows rows, RunProcedure(*planned.call, planned.explain, access_, call,
                                                      progress, cancel));
-    return ReaderOf(rows);
+    return ResultOf(rows);
   }
   if (std::holds_alternative<sql::ShowJobs>(planned.statement)) {
-    return ReaderOf(JobRows(jobs_.List(call.caller)));
+    return ResultOf(JobRows(jobs_.List(call.caller)));
   }
   if (const auto* job = std::get_if<sql::CancelJob>(&planned.statement)) {
     LITHIFY_TRY(jobs_.Cancel(call.caller, job->id));
     Rows rows(kCancelColumns);
     rows.Add({job->id, std::string("stopping")});
-    return ReaderOf(rows);
+    return ResultOf(rows);
   }
   LITHIFY_TRY_ASSIGN(const Rows rows, RunShow(planned.statement, access_, call, cancel));
   LITHIFY_TRY(StillTaken(call));
-  return ReaderOf(rows);
+  return ResultOf(rows);
 }
 
 std::shared_ptr<arrow::Schema> Executor::QuestionSchema(const flightsql::Command& question) const {
   return Rows(AnswerColumns(question)).schema();
 }
 
-Result<Reader> Executor::Ask(const flightsql::Command& question, const CallContext& call,
-                             const CancelFlag& cancel) {
-  LITHIFY_TRY_ASSIGN(const Rows rows, AnswerQuestion(
-                                          question, access_, call,
-                                          [](const iceberg::Schema&) -> Result<std::string> {
-                                            return Fail(Code::kUnsupported, "x");
-                                          },
-                                          cancel));
+Result<std::shared_ptr<arrow::RecordBatch>> Executor::Ask(const flightsql::Command& question,
+                                                          const CallContext& call,
+                                                          const CancelFlag& cancel) {
+  LITHIFY_TRY_ASSIGN(const Rows rows, AnswerQuestion(question, access_, call, SchemaBytes, cancel));
   LITHIFY_TRY(StillTaken(call));
-  return ReaderOf(rows);
+  return rows.ToBatch();
 }
 
 }  // namespace lithify::serve

@@ -15,13 +15,13 @@
 #include "flightsql/messages.h"
 #include "serve/job_registry.h"
 #include "serve/rows.h"
+#include "serve/select.h"
 #include "serve/table_access.h"
 #include "sql/procedures.h"
 #include "sql/statement.h"
 
 namespace arrow {
 class RecordBatch;
-class RecordBatchReader;
 class Schema;
 }  // namespace arrow
 
@@ -54,23 +54,27 @@ class Executor {
 
   // `parameters`: a row with one column for each; null: none. `call`, `progress` and `cancel`
   // outlive the result.
-  Result<std::shared_ptr<arrow::RecordBatchReader>> Run(
-      const PlannedStatement& planned, const std::shared_ptr<arrow::RecordBatch>& parameters,
-      const CallContext& call, observe::Progress& progress, const CancelFlag& cancel);
+  Result<std::unique_ptr<SelectResult>> Run(const PlannedStatement& planned,
+                                            const std::shared_ptr<arrow::RecordBatch>& parameters,
+                                            const CallContext& call, observe::Progress& progress,
+                                            const CancelFlag& cancel);
 
   // GetCatalogs, GetDbSchemas, GetTables, GetTableTypes and GetKeys.
   std::shared_ptr<arrow::Schema> QuestionSchema(const flightsql::Command& question) const;
-  Result<std::shared_ptr<arrow::RecordBatchReader>> Ask(const flightsql::Command& question,
-                                                        const CallContext& call,
-                                                        const CancelFlag& cancel);
+  Result<std::shared_ptr<arrow::RecordBatch>> Ask(const flightsql::Command& question,
+                                                  const CallContext& call,
+                                                  const CancelFlag& cancel);
 
   const TableAccess& access() const { return access_; }
 
  private:
   Status PlanCall(const sql::Call& call, bool explain, PlannedStatement& planned);
+  Status PlanQuery(const CallContext& call, const CancelFlag& cancel, PlannedStatement& planned);
+  SelectLimits Limits() const;
 
   const TableAccess access_;
   JobRegistry& jobs_;
+  SelectEngine select_;
 };
 
 }  // namespace lithify::serve

@@ -382,6 +382,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
 
   Result<Offered> Issue(StoredStatement statement, const CallContext& call) {
     auto schema = statement.planned->result;
+    if (!schema) schema = arrow::schema({});  // Known once it runs.
     LITHIFY_TRY_ASSIGN(auto handle, statements_.Add(call.caller.owner, std::move(statement)));
     return Offered{.schema = std::move(schema),
                    .ticket = flightsql::PackCommand(flightsql::StatementTicket{std::move(handle)})};
@@ -417,6 +418,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
           running->job,
           services_.jobs.Begin(running->call.caller, std::string(planned.call->procedure().name),
                                table ? table->ToString() : std::string()));
+      running->call.job_id = running->job->id();
     }
     LITHIFY_TRY_ASSIGN(running->slot,
                        running_.Begin(running->call.caller.owner, handle, Stopper(*running)));
@@ -460,8 +462,17 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     const CallContext for_errors = call;
     auto running = Begin(std::move(call), std::move(statement), handle);
     if (!running) return Told(running.error(), for_errors);
+    StatementRun run = MakeRun(context, *running);
     auto schema = (*running)->planned->result;
-    *stream = MakeStatementStream(std::move(schema), MakeRun(context, *running));
+    if (!schema) {
+      // It depends on the parameters: what comes first is told by the result alone.
+      auto result = run.run();
+      if (!result) return Told(result.error(), for_errors);
+      schema = (*result)->schema();
+      auto ready = std::make_shared<std::unique_ptr<SelectResult>>(*std::move(result));
+      run.run = [ready] { return Result<std::unique_ptr<SelectResult>>(std::move(*ready)); };
+    }
+    *stream = MakeStatementStream(std::move(schema), std::move(run));
     return arrow::Status::OK();
   }
 
@@ -485,17 +496,16 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     } else if (const auto* types = std::get_if<flightsql::GetXdbcTypeInfo>(&question)) {
       ARROW_ASSIGN_OR_RAISE(batch, TypeInfo(types->data_type));
     }
-    if (batch) {
-      ARROW_ASSIGN_OR_RAISE(auto reader, arrow::RecordBatchReader::Make({batch}, batch->schema()));
-      *stream = std::make_unique<flight::RecordBatchStream>(std::move(reader));
-      return arrow::Status::OK();
+    if (!batch) {
+      CancelFlag cancel;
+      auto slot = running_.Begin(call.caller.owner, {}, [&cancel] { cancel.Request(); });
+      if (!slot) return Told(slot.error(), call);
+      auto answer = services_.executor.Ask(question, call, cancel);
+      if (!answer) return Told(answer.error(), call);
+      batch = *std::move(answer);
     }
-    CancelFlag cancel;
-    auto slot = running_.Begin(call.caller.owner, {}, [&cancel] { cancel.Request(); });
-    if (!slot) return Told(slot.error(), call);
-    const auto reader = services_.executor.Ask(question, call, cancel);
-    if (!reader) return Told(reader.error(), call);
-    *stream = std::make_unique<flight::RecordBatchStream>(*reader);
+    ARROW_ASSIGN_OR_RAISE(auto reader, arrow::RecordBatchReader::Make({batch}, batch->schema()));
+    *stream = std::make_unique<flight::RecordBatchStream>(std::move(reader));
     return arrow::Status::OK();
   }
 
@@ -572,9 +582,10 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
 
   // --- actions -----------------------------------------------------------------------------------
 
+  // One result, be it empty: clients wait for it.
   static arrow::Status Reply(std::string body, std::unique_ptr<flight::ResultStream>* result) {
     std::vector<flight::Result> results;
-    if (!body.empty()) results.emplace_back(arrow::Buffer::FromString(std::move(body)));
+    results.emplace_back(arrow::Buffer::FromString(std::move(body)));
     *result = std::make_unique<flight::SimpleResultStream>(std::move(results));
     return arrow::Status::OK();
   }

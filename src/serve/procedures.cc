@@ -226,17 +226,6 @@ Rows RewritePlanRows(const job::RewriteResult& r) {
   return rows;
 }
 
-Rows HealthRow(const job::HealthResult& r) {
-  const plan::TableHealth& h = r.health;
-  Rows rows(kHealthColumns);
-  rows.Add({r.table, h.small_files, h.avg_file_mb, h.delete_ratio, h.eligible_groups, h.opted_in,
-            h.live_data_files, h.avg_file_bytes, h.p50_file_bytes, h.total_bytes, h.total_records,
-            h.delete_files, h.delete_heavy_files, h.dangling_delete_files, h.est_rewrite_bytes,
-            OrNull(h.last_compaction_snapshot_ms),
-            r.snapshot_id != 0 ? Cell(r.snapshot_id) : Cell()});
-  return rows;
-}
-
 Rows RemovedRow(const job::RemovedFiles& r) {
   std::vector<std::string> failed;
   for (const Error& error : r.failed) failed.push_back(error.ToString());
@@ -292,7 +281,9 @@ class Run {
     plan::RewriteOptions options;
     ReadCandidates(call_, options);
     LITHIFY_TRY_ASSIGN(const auto result, job_.GetTableHealth(table_.ident, options));
-    return HealthRow(result);
+    Rows rows(kHealthColumns);
+    rows.Add(HealthCells(result));
+    return rows;
   }
 
   Result<Rows> Expire() {
@@ -346,6 +337,29 @@ class Run {
 
 }  // namespace
 
+const std::vector<Column>& HealthColumns() { return kHealthColumns; }
+
+std::vector<Cell> HealthCells(const job::HealthResult& r) {
+  const plan::TableHealth& h = r.health;
+  return {r.table,
+          h.small_files,
+          h.avg_file_mb,
+          h.delete_ratio,
+          h.eligible_groups,
+          h.opted_in,
+          h.live_data_files,
+          h.avg_file_bytes,
+          h.p50_file_bytes,
+          h.total_bytes,
+          h.total_records,
+          h.delete_files,
+          h.delete_heavy_files,
+          h.dangling_delete_files,
+          h.est_rewrite_bytes,
+          OrNull(h.last_compaction_snapshot_ms),
+          r.snapshot_id != 0 ? Cell(r.snapshot_id) : Cell()};
+}
+
 Result<std::vector<Column>> ProcedureColumns(const sql::BoundCall& call, bool explain) {
   const std::string_view name = call.procedure().name;
   if (name == "rewrite_data_files") {
@@ -373,6 +387,7 @@ Result<Rows> RunProcedure(const sql::BoundCall& call, bool explain, const TableA
   const auto named = call.Table();
   if (!named) return Fail(Code::kInvalid, "the procedure needs a table");
   CallContext at = context;
+  if (call.procedure().changes && !explain) LITHIFY_TRY(access.CheckToken(context));
   if (!call.catalog().empty()) at.catalog = call.catalog();
   LITHIFY_TRY_ASSIGN(ResolvedTable table, access.Resolve(named->parts, at));
   LITHIFY_TRY_ASSIGN(const auto session,

@@ -10,6 +10,7 @@
 
 #include "base/cancel.h"
 #include "base/result.h"
+#include "job/iceberg_job.h"
 #include "observe/progress.h"
 #include "serve/rows.h"
 #include "serve/table_access.h"
@@ -26,6 +27,10 @@ Result<std::vector<Column>> ProcedureColumns(const sql::BoundCall& call, bool ex
 Result<Rows> RunProcedure(const sql::BoundCall& call, bool explain, const TableAccess& access,
                           const CallContext& context, observe::Progress& progress,
                           const CancelFlag& cancel);
+
+// Of table_health.
+const std::vector<Column>& HealthColumns();
+std::vector<Cell> HealthCells(const job::HealthResult& result);
 
 }  // namespace lithify::serve
 

@@ -1,12 +1,12 @@
 #include "serve/row_table.h"
 
-#include <arrow/array/builder_binary.h>
-#include <arrow/array/builder_primitive.h>
 #include <arrow/c/bridge.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
 #include <atomic>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 namespace lithify::serve {
@@ -14,56 +14,8 @@ namespace {
 
 constexpr int64_t kBatchRows = 2048;
 
-Error Internal(const std::string& what) { return Error{Code::kInternal, what, "", ""}; }
-Error Internal(const arrow::Status& status) { return Internal(status.ToString()); }
-
-std::shared_ptr<arrow::DataType> TypeOf(CellType type) {
-  switch (type) {
-    case CellType::kBool: return arrow::boolean();
-    case CellType::kInt64: return arrow::int64();
-    case CellType::kDouble: return arrow::float64();
-    case CellType::kText: return arrow::utf8();
-    case CellType::kTimestamp: return arrow::timestamp(arrow::TimeUnit::MICRO, "UTC");
-  }
-  return arrow::null();
-}
-
-template <typename T, typename Builder>
-Result<std::shared_ptr<arrow::Array>> Column(Builder&& builder, size_t column,
-                                             const std::vector<std::vector<Cell>>& rows) {
-  for (const auto& row : rows) {
-    const Cell& cell = row[column];
-    arrow::Status status;
-    if (std::holds_alternative<std::monostate>(cell)) {
-      status = builder.AppendNull();
-    } else if (const T* value = std::get_if<T>(&cell)) {
-      if constexpr (std::is_same_v<T, Time>) {
-        status = builder.Append(value->time_since_epoch().count());
-      } else {
-        status = builder.Append(*value);
-      }
-    } else {
-      return Fail(Internal("a cell is not of its column's type"));
-    }
-    if (!status.ok()) return Fail(Internal(status));
-  }
-  auto array = builder.Finish();
-  if (!array.ok()) return Fail(Internal(array.status()));
-  return *std::move(array);
-}
-
-Result<std::shared_ptr<arrow::Array>> Column(const RowColumn& of, size_t column,
-                                             const std::vector<std::vector<Cell>>& rows) {
-  switch (of.type) {
-    case CellType::kBool: return Column<bool>(arrow::BooleanBuilder(), column, rows);
-    case CellType::kInt64: return Column<int64_t>(arrow::Int64Builder(), column, rows);
-    case CellType::kDouble: return Column<double>(arrow::DoubleBuilder(), column, rows);
-    case CellType::kText: return Column<std::string>(arrow::StringBuilder(), column, rows);
-    case CellType::kTimestamp:
-      return Column<Time>(arrow::TimestampBuilder(TypeOf(of.type), arrow::default_memory_pool()),
-                          column, rows);
-  }
-  return Fail(Internal("a column without a type"));
+std::unexpected<Error> Internal(const arrow::Status& status) {
+  return Fail(Code::kInternal, status.ToString());
 }
 
 class RowStream final : public TableStream {
@@ -74,7 +26,7 @@ class RowStream final : public TableStream {
     const int64_t first = next_.fetch_add(kBatchRows);
     if (first >= batch_->num_rows()) return false;
     const auto status = arrow::ExportRecordBatch(*batch_->Slice(first, kBatchRows), out);
-    if (!status.ok()) return Fail(Internal(status));
+    if (!status.ok()) return Internal(status);
     return true;
   }
 
@@ -85,40 +37,55 @@ class RowStream final : public TableStream {
 
 class RowTable final : public TableSource {
  public:
-  explicit RowTable(std::shared_ptr<arrow::RecordBatch> batch) : batch_(std::move(batch)) {}
+  RowTable(std::vector<Column> columns, std::function<Result<Rows>()> make)
+      : schema_(Rows(std::move(columns)).schema()), make_(std::move(make)) {}
+  explicit RowTable(std::shared_ptr<arrow::RecordBatch> batch)
+      : schema_(batch->schema()), batch_(std::move(batch)) {}
 
   Status GetSchema(ArrowSchema* out) override {
-    const auto status = arrow::ExportSchema(*batch_->schema(), out);
-    if (!status.ok()) return Fail(Internal(status));
+    const auto status = arrow::ExportSchema(*schema_, out);
+    if (!status.ok()) return Internal(status);
     return {};
   }
+
   Result<std::unique_ptr<TableStream>> Open(const TableRead& read) override {
-    auto columns = batch_->SelectColumns(read.columns);
-    if (!columns.ok()) return Fail(Internal(columns.status()));
+    LITHIFY_TRY_ASSIGN(const auto batch, Batch());
+    auto columns = batch->SelectColumns(read.columns);
+    if (!columns.ok()) return Internal(columns.status());
     return std::make_unique<RowStream>(*std::move(columns));
   }
-  std::optional<int64_t> rows() const override { return batch_->num_rows(); }
+
+  std::optional<int64_t> rows() const override {
+    const std::lock_guard lock(mutex_);
+    return batch_ ? std::optional(batch_->num_rows()) : std::nullopt;
+  }
 
  private:
-  const std::shared_ptr<arrow::RecordBatch> batch_;
+  Result<std::shared_ptr<arrow::RecordBatch>> Batch() {
+    const std::lock_guard lock(mutex_);
+    if (!batch_) {
+      LITHIFY_TRY_ASSIGN(const Rows rows, make_());
+      LITHIFY_TRY_ASSIGN(batch_, rows.ToBatch());
+    }
+    return batch_;
+  }
+
+  const std::shared_ptr<arrow::Schema> schema_;
+  const std::function<Result<Rows>()> make_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<arrow::RecordBatch> batch_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<TableSource>> MakeRowTable(const std::vector<RowColumn>& columns,
-                                                  const std::vector<std::vector<Cell>>& rows) {
-  for (const auto& row : rows) {
-    if (row.size() != columns.size()) return Fail(Internal("a row with other columns"));
-  }
-  std::vector<std::shared_ptr<arrow::Field>> fields;
-  std::vector<std::shared_ptr<arrow::Array>> arrays;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    fields.push_back(arrow::field(columns[i].name, TypeOf(columns[i].type)));
-    LITHIFY_TRY_ASSIGN(auto array, Column(columns[i], i, rows));
-    arrays.push_back(std::move(array));
-  }
-  return std::make_shared<RowTable>(arrow::RecordBatch::Make(
-      arrow::schema(std::move(fields)), static_cast<int64_t>(rows.size()), std::move(arrays)));
+Result<std::shared_ptr<TableSource>> MakeRowTable(const Rows& rows) {
+  LITHIFY_TRY_ASSIGN(auto batch, rows.ToBatch());
+  return std::make_shared<RowTable>(std::move(batch));
+}
+
+std::shared_ptr<TableSource> MakeRowTable(std::vector<Column> columns,
+                                          std::function<Result<Rows>()> make) {
+  return std::make_shared<RowTable>(std::move(columns), std::move(make));
 }
 
 }  // namespace lithify::serve

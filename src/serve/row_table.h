@@ -2,31 +2,23 @@
 #ifndef LITHIFY_SERVE_ROW_TABLE_H_
 #define LITHIFY_SERVE_ROW_TABLE_H_
 
-#include <cstdint>
+#include <functional>
 #include <memory>
-#include <string>
-#include <variant>
 #include <vector>
 
-#include "base/clock.h"
 #include "base/result.h"
+#include "serve/rows.h"
 #include "serve/select.h"
 
 namespace lithify::serve {
 
-enum class CellType { kBool, kInt64, kDouble, kText, kTimestamp };  // Timestamps are in UTC.
+// kInternal as Rows::ToBatch().
+Result<std::shared_ptr<TableSource>> MakeRowTable(const Rows& rows);
 
-struct RowColumn {
-  std::string name;
-  CellType type = CellType::kText;
-};
-
-using Cell =
-    std::variant<std::monostate, bool, int64_t, double, std::string, Time>;  // First: null.
-
-// Each row has a cell for each column, of its type or null: kInternal otherwise.
-Result<std::shared_ptr<TableSource>> MakeRowTable(const std::vector<RowColumn>& columns,
-                                                  const std::vector<std::vector<Cell>>& rows);
+// With rows that are made when they are asked for; once, and never for a statement that only asks
+// what columns there are. `make` gives rows of these columns.
+std::shared_ptr<TableSource> MakeRowTable(std::vector<Column> columns,
+                                          std::function<Result<Rows>()> make);
 
 }  // namespace lithify::serve
 

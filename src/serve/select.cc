@@ -9,6 +9,7 @@
 #include <duckdb.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -74,9 +75,9 @@ class Session {
     const idx_t count = duckdb_prepared_statement_column_count(statement_);
     for (idx_t i = 0; i < count; ++i) {
       types.push_back(duckdb_prepared_statement_column_logical_type(statement_, i));
-      char* name = const_cast<char*>(duckdb_prepared_statement_column_name(statement_, i));
+      const char* name = duckdb_prepared_statement_column_name(statement_, i);
       held.emplace_back(name);
-      duckdb_free(name);
+      duckdb_free(std::bit_cast<void*>(name));  // It is ours, although it is called const.
       known = known && types.back() != nullptr &&
               duckdb_get_type_id(types.back()) != DUCKDB_TYPE_INVALID;
     }

@@ -88,8 +88,8 @@ struct SelectDescription {
   std::shared_ptr<arrow::Schema> parameters;  // "1", "2", …; of type null where any will do.
 };
 
-// The rows of a statement, made as they are asked for. One thread at a time. To destroy it ends the
-// statement.
+// The rows of a statement, of other kinds too, made as they are asked for. One thread at a time. To
+// destroy it ends the statement.
 class SelectResult {
  public:
   virtual ~SelectResult() = default;

@@ -479,24 +479,35 @@ TEST_F(SelectTest, LargeResultsStream) {
 
 TEST_F(SelectTest, RowTables) {
   const Time when{std::chrono::microseconds(1'764'000'000'000'001)};
-  auto jobs = MakeRowTable(
-      {{"job", CellType::kText},
-       {"rows", CellType::kInt64},
-       {"ratio", CellType::kDouble},
-       {"done", CellType::kBool},
-       {"started", CellType::kTimestamp}},
-      {{std::string("a"), int64_t{1}, 0.5, true, when}, {std::string("b"), {}, {}, {}, {}}});
-  ASSERT_TRUE(jobs);
-  tables_.tables["system|jobs"] = *jobs;
-  auto none = MakeRowTable({{"x", CellType::kInt64}}, {});
-  ASSERT_TRUE(none);
-  tables_.tables["none"] = *none;
+  Rows jobs({{"job", ColumnType::kText, false},
+             {"rows", ColumnType::kInt},
+             {"ratio", ColumnType::kDouble},
+             {"done", ColumnType::kBool},
+             {"started", ColumnType::kTime}});
+  jobs.Add({std::string("a"), int64_t{1}, 0.5, true, when});
+  jobs.Add({std::string("b"), {}, {}, {}, {}});
+  tables_.tables["system|jobs"] = MakeRowTable(jobs).value();
+  const std::vector<Column> x = {{"x", ColumnType::kInt}};
+  tables_.tables["none"] = MakeRowTable(Rows(x)).value();
+  int made = 0;
+  tables_.tables["later"] = MakeRowTable(x, [&]() -> Result<Rows> {
+    ++made;
+    Rows rows(x);
+    rows.Add({int64_t{7}});
+    return rows;
+  });
+  tables_.tables["never"] =
+      MakeRowTable(x, []() -> Result<Rows> { return Fail(Code::kDenied, "not for you", "there"); });
   EXPECT_EQ(Run("SELECT * FROM system.jobs ORDER BY job"),
             "a,1,0.5,true,2025-11-24 16:00:00.000001Z;b,null,null,null,null");
   EXPECT_EQ(Run("SELECT count(*) FROM system.jobs WHERE rows IS NULL"), "1");
   EXPECT_EQ(Run("SELECT count(*), max(x) FROM none"), "0,null");
-  EXPECT_FALSE(MakeRowTable({{"x", CellType::kInt64}}, {{std::string("a")}}));
-  EXPECT_FALSE(MakeRowTable({{"x", CellType::kInt64}}, {{int64_t{1}, int64_t{2}}}));
+  EXPECT_EQ(Run("SELECT a.x, b.x FROM later a, later b"), "7,7");
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(Run("SELECT x FROM never").substr(0, 7), "denied:");
+  Rows wrong(x);
+  wrong.Add({std::string("a")});
+  EXPECT_FALSE(MakeRowTable(wrong));
 }
 
 // --- what no statement may do

@@ -34,19 +34,6 @@ const std::vector<Column> kDescribeColumns = {{"name", kText, false},
 const std::vector<Column> kAlterColumns = {
     {"table", kText, false}, {"status", kText, false}, {"properties", kInt, false}};
 
-// Schemas of Flight SQL are namespaces, their parts joined by dots; a part with a dot in it is
-// quoted, as names in statements are.
-std::string NamespaceText(const Namespace& parts) {
-  std::string out;
-  for (const std::string& part : parts) {
-    const bool plain = part.find_first_of(".\"`") == std::string::npos;
-    std::string quoted = "\"";
-    for (const char c : part) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-    out += (out.empty() ? "" : ".") + (plain ? part : quoted + "\"");
-  }
-  return out;
-}
-
 // Patterns of Flight SQL are LIKE patterns without an escape.
 bool Matches(const std::optional<std::string>& pattern, const std::string& text) {
   return !pattern || sql::Like(text, *pattern);
@@ -189,23 +176,8 @@ class Show {
   Result<Rows> operator()(const sql::ShowSnapshots& show) {
     LITHIFY_TRY_ASSIGN(const auto loaded,
                        Load(show.table, "show_snapshots", access_, call_, cancel_));
-    const iceberg::TableMetadata& table = loaded.table.metadata;
     Rows rows(kSnapshotsColumns);
-    for (const iceberg::Snapshot& snapshot : table.snapshots) {
-      std::vector<std::string> refs;
-      for (const auto& [name, ref] : table.refs) {
-        if (ref.snapshot_id == snapshot.snapshot_id) refs.push_back(name);
-      }
-      const auto operation = snapshot.summary.find("operation");
-      rows.Add({snapshot.snapshot_id,
-                snapshot.parent_snapshot_id ? Cell(*snapshot.parent_snapshot_id) : Cell(),
-                Time(std::chrono::milliseconds(snapshot.timestamp_ms)),
-                operation != snapshot.summary.end() ? Cell(operation->second) : Cell(),
-                table.current_snapshot_id == snapshot.snapshot_id, std::move(refs),
-                snapshot.manifest_list.empty() ? Cell() : Cell(snapshot.manifest_list),
-                nlohmann::json(snapshot.summary)
-                    .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
-    }
+    AddSnapshots(loaded.table.metadata, {}, rows);
     return rows;
   }
 
@@ -250,6 +222,7 @@ class Show {
 
   Result<Rows> Alter(const sql::TableName& name, const std::map<std::string, std::string>& set,
                      const std::vector<std::string>& remove, bool missing_is_fine) {
+    LITHIFY_TRY(access_.CheckToken(call_));
     LITHIFY_TRY_ASSIGN(auto loaded, Load(name, "change_properties", access_, call_, cancel_));
     if (!missing_is_fine) {
       for (const std::string& key : remove) {
@@ -429,6 +402,57 @@ std::string StructText(const iceberg::Type& type) {
 }
 
 }  // namespace
+
+// Schemas of Flight SQL are namespaces, their parts joined by dots; a part with a dot in it is
+// quoted, as names in statements are.
+std::string NamespaceText(const Namespace& parts) {
+  std::string out;
+  for (const std::string& part : parts) {
+    const bool plain = part.find_first_of(".\"`") == std::string::npos;
+    std::string quoted = "\"";
+    for (const char c : part) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    out += (out.empty() ? "" : ".") + (plain ? part : quoted + "\"");
+  }
+  return out;
+}
+
+const std::vector<Column>& SnapshotColumns() { return kSnapshotsColumns; }
+
+void AddSnapshots(const iceberg::TableMetadata& table, const std::vector<Cell>& before,
+                  Rows& rows) {
+  for (const iceberg::Snapshot& snapshot : table.snapshots) {
+    std::vector<std::string> refs;
+    for (const auto& [name, ref] : table.refs) {
+      if (ref.snapshot_id == snapshot.snapshot_id) refs.push_back(name);
+    }
+    const auto operation = snapshot.summary.find("operation");
+    std::vector<Cell> row = before;
+    row.insert(row.end(),
+               {snapshot.snapshot_id,
+                snapshot.parent_snapshot_id ? Cell(*snapshot.parent_snapshot_id) : Cell(),
+                Time(std::chrono::milliseconds(snapshot.timestamp_ms)),
+                operation != snapshot.summary.end() ? Cell(operation->second) : Cell(),
+                table.current_snapshot_id == snapshot.snapshot_id, std::move(refs),
+                snapshot.manifest_list.empty() ? Cell() : Cell(snapshot.manifest_list),
+                nlohmann::json(snapshot.summary)
+                    .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
+    rows.Add(std::move(row));
+  }
+}
+
+Result<std::vector<ResolvedTable>> ListTables(const TableAccess& access, const std::string& catalog,
+                                              const CallContext& call, const CancelFlag& cancel) {
+  LITHIFY_TRY_ASSIGN(Opened opened, Opened::Open(access, catalog, "show_tables", {}, call, cancel));
+  LITHIFY_TRY_ASSIGN(const auto namespaces, opened.Namespaces({}));
+  std::vector<ResolvedTable> all;
+  for (const Namespace& parts : namespaces) {
+    LITHIFY_TRY(cancel.Check());
+    LITHIFY_TRY_ASSIGN(auto tables, opened.TablesIn(parts));
+    for (catalog::TableIdent& table : tables) all.push_back({catalog, std::move(table)});
+  }
+  std::ranges::sort(all, {}, &ResolvedTable::ident);
+  return all;
+}
 
 std::string TypeText(const iceberg::Type& type) {
   using enum iceberg::TypeKind;

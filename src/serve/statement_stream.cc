@@ -21,11 +21,6 @@ using arrow::flight::FlightPayload;
 constexpr std::chrono::milliseconds kLook(100);  // How soon it is seen that a client has gone.
 constexpr std::chrono::seconds kProgressEvery(1);
 
-// Readers of small results fail for want of memory only.
-Error FromArrowStatus(const arrow::Status& status) {
-  return {Code::kInternal, status.message(), {}, {}};
-}
-
 class StatementStream final : public arrow::flight::FlightDataStream {
  public:
   StatementStream(std::shared_ptr<arrow::Schema> schema, StatementRun run)
@@ -92,13 +87,13 @@ class StatementStream final : public arrow::flight::FlightDataStream {
              "server.client_stall", "send the statement again and read its result as it comes");
   }
 
-  arrow::Result<FlightPayload> NextBatch(arrow::RecordBatchReader& reader) {
-    std::shared_ptr<arrow::RecordBatch> batch;
-    const arrow::Status read = reader.ReadNext(&batch);
-    if (!read.ok()) {
+  arrow::Result<FlightPayload> NextBatch(SelectResult& result) {
+    const auto read = result.Next();
+    if (!read) {
       ended_ = true;
-      return run_.to_flight(FromArrowStatus(read));
+      return run_.to_flight(read.error());
     }
+    const std::shared_ptr<arrow::RecordBatch>& batch = *read;
     if (!batch) {
       ended_ = true;
       return FlightPayload();
@@ -145,7 +140,7 @@ class StatementStream final : public arrow::flight::FlightDataStream {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<Result<std::shared_ptr<arrow::RecordBatchReader>>> result_;
+  std::optional<Result<std::unique_ptr<SelectResult>>> result_;
   std::chrono::steady_clock::time_point taken_;  // When the client last took a batch.
   bool ended_ = false;
   bool closing_ = false;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "serve/select.h"
 
 namespace lithify::serve {
 
@@ -17,7 +18,7 @@ namespace lithify::serve {
 struct StatementRun {
   // Runs it; called once, by a thread of the stream's own. What it gives is read by the thread that
   // sends it.
-  std::function<Result<std::shared_ptr<arrow::RecordBatchReader>>()> run;
+  std::function<Result<std::unique_ptr<SelectResult>>()> run;
   // Progress as JSON, for the client; null: none is sent.
   std::function<std::string()> progress = {};
   // Whether the client has gone.

@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "serve/token_life_catalog.h"
+
 namespace lithify::serve {
 namespace {
 
@@ -91,12 +93,16 @@ Status CallerToken::Invalidate(const Secret&) {
               "log in again: it may have run out, be revoked, or be for another audience");
 }
 
-Result<TableAccess> TableAccess::Make(const config::HiveConfig& config) {
+Result<TableAccess> TableAccess::Make(const config::HiveConfig& config, const Clock& clock) {
   const std::vector<std::string> problems = ProblemsOf(config);
-  if (problems.empty()) return TableAccess(config);
+  if (problems.empty()) return TableAccess(config, clock);
   std::string message = "the configuration does not do for a server:";
   for (const std::string& problem : problems) message += "\n  " + problem;
   return Fail(Code::kInvalid, message);
+}
+
+Status TableAccess::CheckToken(const CallContext& call) const {
+  return CheckTokenLife(call.caller, clock_->Now(), kCommitTokenLife);
 }
 
 const config::CatalogConfig* TableAccess::Find(const std::string& name) const {
@@ -155,6 +161,10 @@ Result<std::unique_ptr<embed::IcebergSession>> TableAccess::Open(
   opened.stop = std::move(stop);
   // Without a token no header is sent at all: an empty one would be a malformed request.
   if (!call.token->anonymous()) opened.tokens = call.token;
+  // Q14: nothing is sent that the token might not outlive.
+  opened.guard = [this, &call](catalog::Catalog& inner) {
+    return std::make_unique<TokenLifeCatalog>(inner, call.caller, *clock_);
+  };
   opened.only_lent_storage = true;
   opened.no_local_files = !config_.server.local_files;
   return embed::IcebergSession::Open(Within(config_, limits), *chosen, opened, {});

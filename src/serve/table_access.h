@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/secret.h"
 #include "catalog/catalog.h"
@@ -67,7 +68,8 @@ class TableAccess {
  public:
   // kInvalid, naming all of it: no catalog, an unknown server.catalog, a catalog with a credential
   // of its own, [s3] keys, or a SQLite catalog without server.local_files.
-  static Result<TableAccess> Make(const config::HiveConfig& config);
+  // `clock` outlives it.
+  static Result<TableAccess> Make(const config::HiveConfig& config, const Clock& clock);
 
   // The catalog called `name`; empty: that of the session, else the server's. kNotFound, with those
   // that there are.
@@ -83,14 +85,19 @@ class TableAccess {
       const std::string& catalog, const std::string& procedure, const catalog::TableIdent& ident,
       const CallContext& call, std::function<bool()> stop, const CallLimits& limits = {}) const;
 
+  // kDenied if the caller's token ends before a change could be committed (Q14).
+  Status CheckToken(const CallContext& call) const;
+
   std::vector<std::string> catalogs() const;  // Sorted.
   const config::HiveConfig& config() const { return config_; }
 
  private:
-  explicit TableAccess(config::HiveConfig config) : config_(std::move(config)) {}
+  TableAccess(config::HiveConfig config, const Clock& clock)
+      : config_(std::move(config)), clock_(&clock) {}
   const config::CatalogConfig* Find(const std::string& name) const;
 
   config::HiveConfig config_;
+  const Clock* clock_;
 };
 
 // All namespaces below `parent`, with it unless it is empty, as far as the caller may list them;

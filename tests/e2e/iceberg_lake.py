@@ -69,6 +69,10 @@ class Lake(it.Warehouse):
     def metadata_location(self, name):
         return self.load(name).metadata_location
 
+    def leftovers(self, name):
+        """Files that nothing in the table refers to."""
+        return set(self.tree(name)) - self.reached(name)
+
     def entries(self, name, snapshot=None):
         """Live entries of the snapshot's manifests, data and deletes."""
         table = self.load(name)

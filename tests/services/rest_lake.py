@@ -42,9 +42,6 @@ class RestLake(iceberg_lake.Lake):
         """Every file in the table's data directory."""
         return {path for path in self.tree(name) if path.parts[0] == "data"}
 
-    def leftovers(self, name):
-        """Files that nothing in the table refers to."""
-        return set(self.tree(name)) - self.reached(name)
 
 
 def delete_rows(lake, name, positions):

@@ -1,0 +1,43 @@
+#include "serve/caller_tables.h"
+
+#include <utility>
+
+#include "serve/executor.h"
+#include "serve/iceberg_table.h"
+#include "serve/row_table.h"
+#include "serve/views.h"
+
+namespace lithify::serve {
+namespace {
+
+constexpr std::string_view kSystem = "system";
+
+}  // namespace
+
+Result<std::shared_ptr<TableSource>> CallerTables::FindView(const std::string& view) {
+  if (view == "jobs") return MakeRowTable(JobRows(jobs_.List(call_.caller)));
+  for (const View& known : Views()) {
+    if (view != known.name) continue;
+    return MakeRowTable(known.columns,
+                        [this, &known] { return known.make(access_, call_, cancel_); });
+  }
+  std::string names = "jobs";
+  for (const View& known : Views()) names += ", " + std::string(known.name);
+  return Fail(Code::kNotFound, "there is no system." + view + "; there are: " + names);
+}
+
+Result<std::shared_ptr<TableSource>> CallerTables::Find(const TableName& name) {
+  if (name.parts.size() == 2 && name.parts.front() == kSystem) return FindView(name.parts.back());
+  LITHIFY_TRY_ASSIGN(const ResolvedTable table, access_.Resolve(name.parts, call_));
+  LITHIFY_TRY_ASSIGN(std::shared_ptr<embed::IcebergSession> session,
+                     access_.Open(table.catalog, "select", table.ident, call_,
+                                  [this] { return cancel_.requested(); }));
+  auto loaded = session->catalog().LoadTable(table.ident);
+  if (!loaded) return Fail(std::move(loaded.error()).In(table.ident.ToString()));
+  // The session lives as long as somebody reads from its storage.
+  std::shared_ptr<storage::Locations> locations(session, &session->locations());
+  return MakeIcebergTable(std::move(locations), *std::move(loaded), name.version,
+                          access_.config().server.statement_memory_bytes);
+}
+
+}  // namespace lithify::serve

@@ -1,0 +1,38 @@
+// The tables that a SELECT of one caller finds: those of the catalogs, opened as the caller, and
+// the views of schema "system". Private to this module.
+#ifndef LITHIFY_SERVE_CALLER_TABLES_H_
+#define LITHIFY_SERVE_CALLER_TABLES_H_
+
+#include <memory>
+#include <string>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "serve/job_registry.h"
+#include "serve/select.h"
+#include "serve/table_access.h"
+
+namespace lithify::serve {
+
+class CallerTables final : public TableProvider {
+ public:
+  // All of it outlives what is found here.
+  CallerTables(const TableAccess& access, const CallContext& call, JobRegistry& jobs,
+               const CancelFlag& cancel)
+      : access_(access), call_(call), jobs_(jobs), cancel_(cancel) {}
+
+  // kNotFound comes from the catalog, and says where it was looked for.
+  Result<std::shared_ptr<TableSource>> Find(const TableName& name) override;
+
+ private:
+  Result<std::shared_ptr<TableSource>> FindView(const std::string& view);
+
+  const TableAccess& access_;
+  const CallContext& call_;
+  JobRegistry& jobs_;
+  const CancelFlag& cancel_;
+};
+
+}  // namespace lithify::serve
+
+#endif  // LITHIFY_SERVE_CALLER_TABLES_H_

@@ -1,0 +1,444 @@
+"""The Flight SQL server on a SQLite catalog, through the command line and ADBC: statements,
+prepared statements and updates, what drivers ask, cancelling and stopping."""
+
+import json
+import signal
+import subprocess
+import time
+
+import adbc_driver_manager
+import cli
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+import server as servers
+from iceberg_lake import PLAIN, plain_rows
+
+pytestmark = pytest.mark.local_disk("a server takes no keys of its own, and SQLite lends none")
+
+REWRITE = "CALL system.rewrite_data_files(table => 'sales.t', min_input_files => 2)"
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(config, *args) -> Server; all are stopped at the end."""
+    running = []
+
+    def start_one(config, *args, **options):
+        running.append(servers.Server(tmp_path / f"server{len(running)}", config, *args, **options))
+        return running[-1]
+
+    yield start_one
+    for server in running:
+        server.stop(code=None)
+
+
+@pytest.fixture
+def served(lake, start):
+    """A server of the lake."""
+    return start(servers.lake_config(lake))
+
+
+# --- statements ----------------------------------------------------------------------------------
+
+def test_health_has_the_columns_of_the_commission(lake, served):
+    """R073: the seed's six columns first, and in that order."""
+    lake.plain(files=6)
+    row = served.row("CALL system.table_health(table => 'sales.t')")
+    assert list(row)[:6] == ["table", "small_files", "avg_file_mb", "delete_ratio",
+                             "eligible_groups", "opted_in"]
+    assert (row["table"], row["small_files"], row["opted_in"]) == ("sales.t", 6, False)
+    assert row["eligible_groups"] == 1 and row["live_data_files"] == 6
+
+
+def test_a_rewrite_by_any_client(lake, served):
+    lake.plain(files=6, rows=10)
+    expected = lake.rows("t")
+    row = served.row(REWRITE)
+    assert (row["status"], row["files_rewritten"], row["files_added"]) == ("committed", 6, 1)
+    assert (row["rows_in"], row["rows_out"], row["snapshot_id"]) == (60, 60,
+                                                                     lake.head("t").snapshot_id)
+    assert lake.rows("t") == expected
+    assert lake.head("t").summary["lithify.job-id"] == row["job_id"]
+    # The same job under the same number everywhere.
+    (job,) = served.rows("SHOW JOBS")
+    assert (job["job_id"], job["state"], job["table"]) == (row["job_id"], "done", "sales.t")
+    again = served.row(REWRITE)
+    assert (again["status"], again["snapshot_id"]) == ("skipped", None)
+    assert again["reason"]
+
+
+def test_selecting(lake, served):
+    """As the caller, of the rows that are left, and of the views."""
+    lake.plain(files=3, rows=10)
+    assert served.rows("SELECT region, count(*) AS n FROM sales.t GROUP BY 1 ORDER BY 1") == [
+        {"region": "eu", "n": 15}, {"region": "us", "n": 15}]
+    first = lake.load("t").metadata.snapshots[0].snapshot_id
+    assert served.row(f"SELECT count(*) AS n FROM lake.sales.t AT (VERSION => {first})")["n"] == 10
+    served.row(REWRITE)
+    (job,) = served.rows("SELECT procedure, state FROM system.jobs")
+    assert job == {"procedure": "rewrite_data_files", "state": "done"}
+    assert served.rows("SELECT name, small_files FROM system.table_health") == [
+        {"name": "t", "small_files": 1}]
+    assert served.row("SELECT count(*) AS n FROM system.snapshots")["n"] == 4
+    assert served.rows("SELECT * FROM system.tables") == [
+        {"catalog": "lake", "namespace": "sales", "name": "t"}]
+    assert "there are: jobs, snapshots" in served.error("SELECT * FROM system.nothing")
+    assert "denied" in served.error("SELECT * FROM read_csv('/etc/passwd')")
+    with served.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM sales.t WHERE id < ? AND region = ?", (10, "eu"))
+        assert cursor.fetchall() == [(5,)]
+
+
+def test_names_may_have_a_catalog(lake, served):
+    lake.plain(files=2)
+    for call in ("system.table_health(table => 'lake.sales.t')",
+                 "lake.system.table_health(table => 'sales.t')",
+                 "table_health(table => 'sales.t')"):
+        assert served.row(f"CALL {call}")["table"] == "sales.t"
+    assert 'no catalog "other"' in served.error(
+        "CALL other.system.table_health(table => 'sales.t')")
+
+
+def test_explaining_changes_nothing(lake, served):
+    lake.plain(files=6)
+    before = lake.metadata_location("t"), lake.tree("t")
+    rows = served.rows("EXPLAIN " + REWRITE)
+    assert [(row["verdict"], row["group_files"], row["outputs"]) for row in rows] == [
+        ("candidate", 6, 1)]
+    assert json.loads(rows[0]["tiers"])
+    expired = served.row("EXPLAIN CALL system.expire_snapshots(table => 'sales.t', "
+                         "older_than => TIMESTAMP '2099-01-01 00:00:00')")
+    assert expired["dry_run"] is True and expired["snapshots_removed"] == 5
+    assert (lake.metadata_location("t"), lake.tree("t")) == before
+
+
+def test_retention_and_rollback(lake, served):
+    lake.plain(files=4)
+    first = lake.load("t").metadata.snapshots[0].snapshot_id
+    rolled = served.row("CALL system.rollback_to_snapshot(table => 'sales.t', "
+                        f"snapshot_id => {first})")
+    assert (rolled["status"], rolled["current_snapshot_id"]) == ("committed", first)
+    assert lake.head("t").snapshot_id == first
+    expired = served.row("CALL system.expire_snapshots(table => 'sales.t', older_than => now())")
+    assert expired["snapshots_removed"] == 3
+    merged = served.row("CALL system.rewrite_manifests(table => 'sales.t')")
+    assert merged["status"] == "skipped"
+    orphans = served.row("CALL system.remove_orphan_files(table => 'sales.t', dry_run => TRUE)")
+    assert orphans["status"] and orphans["dry_run"] is True
+
+
+def test_properties(lake, served):
+    lake.plain(files=1)
+    served.row("ALTER TABLE sales.t SET TBLPROPERTIES "
+               "('sqe.maintenance.enabled' = 'true', 'n' = 5)")
+    assert lake.load("t").properties["sqe.maintenance.enabled"] == "true"
+    assert served.row("CALL system.table_health(table => 'sales.t')")["opted_in"] is True
+    listed = {row["key"]: row["value"] for row in served.rows("SHOW TBLPROPERTIES sales.t")}
+    assert listed["n"] == "5"
+    assert served.rows("SHOW TBLPROPERTIES sales.t ('n')") == [{"key": "n", "value": "5"}]
+    served.row("ALTER TABLE sales.t UNSET TBLPROPERTIES ('n')")
+    assert "n" not in lake.load("t").properties
+    assert 'no property "n"' in served.error("ALTER TABLE sales.t UNSET TBLPROPERTIES ('n')")
+    served.row("ALTER TABLE sales.t UNSET TBLPROPERTIES IF EXISTS ('n')")
+
+
+def test_showing(lake, served):
+    lake.plain(files=3)
+    assert served.rows("SHOW TABLES IN sales") == [
+        {"catalog": "lake", "namespace": "sales", "table": "t"}]
+    assert served.rows("SHOW TABLES LIKE 'x%'") == []
+    assert served.rows("SHOW NAMESPACES") == [{"catalog": "lake", "namespace": "sales"}]
+    snapshots = served.rows("SHOW SNAPSHOTS sales.t")
+    assert [row["is_current"] for row in snapshots] == [False, False, True]
+    assert snapshots[-1]["refs"] == ["main"]
+    assert [(row["name"], row["type"]) for row in served.rows("DESCRIBE sales.t")] == [
+        ("id", "long"), ("region", "string"), ("note", "string")]
+
+
+def test_errors_have_place_cause_and_hint(lake, served):
+    lake.plain(files=1)
+    unknown = served.error("CALL system.table_helth(table => 'sales.t')")
+    assert "line 1, column 6" in unknown and 'did you mean "table_health"' in unknown
+    argument = served.error("CALL system.table_health(tabel => 'sales.t')")
+    assert "line 1, column 26" in argument and '"table"' in argument
+    missing = served.error("CALL system.table_health(table => 'sales.nothing')")
+    assert "not_found" in missing and "sales.nothing" in missing
+    assert "line 1" in served.error("SELEKT 1")
+    assert "next:" in served.error("CALL system.table_health('sales', 't')")  # T32
+
+
+# --- Flight SQL ----------------------------------------------------------------------------------
+
+def test_adbc_queries_updates_and_prepared_statements(lake, served):
+    """R069: three ways to send a CALL, each of which runs it once."""
+    with served.connect() as connection, connection.cursor() as cursor:
+        for number, send in enumerate(("query", "prepared", "update")):
+            lake.plain(f"t{number}", files=4)
+            call = REWRITE.replace("sales.t", f"sales.t{number}")
+            before = len(lake.load(f"t{number}").metadata.snapshots)
+            if send == "query":
+                cursor.execute(call)
+                assert cursor.fetch_arrow_table().column("status").to_pylist() == ["committed"]
+            elif send == "prepared":
+                cursor.adbc_prepare(call)
+                cursor.execute(call)
+                assert cursor.fetchall()[0][2] == "committed"
+            else:
+                update(connection, call)
+            assert len(lake.load(f"t{number}").metadata.snapshots) == before + 1, send
+
+
+def update(connection, statement):
+    """By DoPut."""
+    with adbc_driver_manager.AdbcStatement(connection.adbc_connection) as raw:
+        raw.set_sql_query(statement)
+        raw.execute_update()
+
+
+def test_what_drivers_ask(lake, served):
+    lake.plain("t", files=1)
+    lake.plain("u", files=1)
+    with served.connect() as connection:
+        info = connection.adbc_get_info()
+        assert info["vendor_name"] == "lithify" and info["vendor_version"]
+        assert connection.adbc_get_table_types() == ["TABLE"]
+        objects = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
+        (catalog,) = objects
+        assert catalog["catalog_name"] == "lake"
+        (schema,) = catalog["catalog_db_schemas"]
+        assert [table["table_name"] for table in schema["db_schema_tables"]] == ["t", "u"]
+        assert connection.adbc_get_table_schema(
+            "t", catalog_filter="lake", db_schema_filter="sales").names == ["id", "region", "note"]
+
+
+def command(name, body=b""):
+    """A message of Flight SQL in its envelope, written by hand."""
+    url = f"type.googleapis.com/arrow.flight.protocol.sql.{name}".encode()
+    return (b"\x0a" + bytes([len(url)]) + url +
+            (b"\x12" + bytes([len(body)]) + body if body else b""))
+
+
+def text(number, value):
+    return bytes([number << 3 | 2, len(value)]) + value.encode()
+
+
+def test_a_ticket_of_a_change_is_good_once(lake, served):
+    lake.plain(files=4)
+    with flight.connect(served.url) as client:
+        query = flight.FlightDescriptor.for_command(
+            command("CommandStatementQuery", text(1, REWRITE)))
+        before = len(lake.load("t").metadata.snapshots)
+        info = client.get_flight_info(query)
+        client.get_flight_info(query)
+        assert len(lake.load("t").metadata.snapshots) == before  # Asking runs nothing.
+        ticket = info.endpoints[0].ticket
+        assert client.do_get(ticket).read_all().column("status").to_pylist() == ["committed"]
+        with pytest.raises(pa.ArrowException, match="handle is not known"):
+            client.do_get(ticket).read_all()
+        assert len(lake.load("t").metadata.snapshots) == before + 1
+        # What only reads may be fetched again.
+        shown = client.get_flight_info(flight.FlightDescriptor.for_command(
+            command("CommandStatementQuery", text(1, "SHOW TABLES"))))
+        for _ in range(2):
+            assert client.do_get(shown.endpoints[0].ticket).read_all().num_rows == 1
+
+
+def test_health_check_and_types(served):
+    with flight.connect(served.url) as client:
+        (answer,) = client.do_action(flight.Action("HealthCheck", b""))
+        assert json.loads(answer.body.to_pybytes())["status"] == "serving"
+        info = client.get_flight_info(
+            flight.FlightDescriptor.for_command(command("CommandGetXdbcTypeInfo")))
+        types = client.do_get(info.endpoints[0].ticket).read_all()
+        numbers = types.column("data_type").to_pylist()
+        assert numbers and numbers == sorted(numbers)
+        assert types.schema.field("create_params").type == pa.list_(
+            pa.field("item", pa.string(), nullable=False))
+        for name in ("CommandGetPrimaryKeys", "CommandGetImportedKeys", "CommandGetExportedKeys",
+                     "CommandGetCrossReference"):
+            keys = client.get_flight_info(flight.FlightDescriptor.for_command(
+                command(name, text(3, "t"))))
+            assert client.do_get(keys.endpoints[0].ticket).read_all().num_rows == 0
+
+
+def test_garbage_is_refused(served):
+    with flight.connect(served.url) as client:
+        for garbage in (b"", b"SELECT 1", b"\xff" * 100, command("CommandStatementIngest"),
+                        command("CommandStatementQuery", text(1, "CALL"))):
+            with pytest.raises((flight.FlightError, pa.ArrowException)):
+                client.get_flight_info(flight.FlightDescriptor.for_command(garbage))
+            with pytest.raises((flight.FlightError, pa.ArrowException)):
+                client.do_get(flight.Ticket(garbage)).read_all()
+        with pytest.raises((flight.FlightError, pa.ArrowException)):
+            list(client.do_action(flight.Action("Nonsense", b"")))
+        assert list(client.list_actions())
+
+
+def test_sessions_have_a_default_schema(lake, served):
+    lake.plain(files=1)
+    options = {"adbc.flight.sql.session.option.schema": "sales"}
+    with served.connect() as connection:
+        cursor = connection.cursor()
+        connection.adbc_connection.set_options(**options)
+        cursor.execute("CALL system.table_health(table => 't')")
+        assert cursor.fetchone()[0] == "sales.t"
+        cursor.close()
+
+
+# --- cancelling and stopping ---------------------------------------------------------------------
+
+SLOW = {"LD_PRELOAD": str(cli.REPOSITORY / "build" / "tests" / "slow_read.so"),
+        "LITHIFY_SLOW_READ_MS": "100"}
+
+
+def wait_for_job(server, state, seconds=30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        jobs = server.rows("SHOW JOBS")
+        if jobs and jobs[0]["state"] == state:
+            return jobs[0]
+        time.sleep(0.02)
+    raise AssertionError(f"no job came to be {state}: {jobs}")
+
+
+@pytest.fixture
+def slow(lake, start):
+    """slow(*args): a server whose rewrites take some seconds."""
+    lake.plain(files=30)
+    return lambda *args: start(servers.lake_config(lake, "[limits]\njobs = 1\n"), *args, env=SLOW)
+
+
+def test_cancel_job(lake, slow):
+    stuck = slow()
+    before = lake.metadata_location("t")
+    call = stuck.start(REWRITE)
+    job = wait_for_job(stuck, "running")
+    begin = time.monotonic()
+    assert stuck.row(f"CANCEL JOB '{job['job_id']}'")["status"] == "stopping"
+    _, errors = call.communicate(timeout=30)
+    took = time.monotonic() - begin
+    assert call.returncode == 1 and "cancelled" in errors
+    assert took < 5
+    assert wait_for_job(stuck, "cancelled")["job_id"] == job["job_id"]
+    assert lake.metadata_location("t") == before and not lake.leftovers("t")
+    assert "not_found" in stuck.error("CANCEL JOB 'nonsense'")
+
+
+def test_a_client_that_goes_stops_its_job(lake, slow):
+    stuck = slow()
+    before = lake.metadata_location("t")
+    call = stuck.start(REWRITE)
+    wait_for_job(stuck, "running")
+    call.send_signal(signal.SIGINT)
+    call.communicate(timeout=30)
+    assert call.returncode == cli.INTERRUPTED
+    wait_for_job(stuck, "cancelled")
+    assert lake.metadata_location("t") == before and not lake.leftovers("t")
+
+
+def test_stopping_waits_for_statements_and_then_cancels(lake, slow):
+    server = slow("--set", "server.drain=1s")
+    before = lake.metadata_location("t")
+    call = server.start(REWRITE)
+    wait_for_job(server, "running")
+    begin = time.monotonic()
+    assert "stopping" in server.stop()
+    assert time.monotonic() - begin < 20
+    call.communicate(timeout=30)
+    assert call.returncode == 1
+    assert lake.metadata_location("t") == before and not lake.leftovers("t")
+
+
+def test_limits_of_statements_and_jobs(lake, slow):
+    server = slow("--set", "server.jobs_per_user_max=1")
+    call = server.start(REWRITE)
+    job = wait_for_job(server, "running")
+    assert "limit" in server.error(REWRITE)
+    assert server.rows("SHOW TABLES")
+    server.row(f"CANCEL JOB '{job['job_id']}'")
+    call.communicate(timeout=30)
+    long = "CALL system.table_health(table => '" + "x" * (1 << 20) + "')"
+    with flight.connect(server.url) as client, pytest.raises(flight.FlightError, match="limit"):
+        body = b"\x0a" + varint(len(long)) + long.encode()
+        url = b"type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery"
+        client.get_flight_info(flight.FlightDescriptor.for_command(
+            b"\x0a" + bytes([len(url)]) + url + b"\x12" + varint(len(body)) + body))
+
+
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*out, number])
+
+
+# --- starting ------------------------------------------------------------------------------------
+
+def refused(tmp_path, config, *args):
+    (tmp_path / "wrong.toml").write_text(config)
+    done = subprocess.run([servers.PROGRAM, "--config", tmp_path / "wrong.toml", *args],
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == cli.USAGE, done.stderr
+    return done.stderr
+
+
+def test_it_starts_with_no_credential_of_its_own(tmp_path):
+    """R001: a key of a catalog or a store in the configuration is a mistake, told at the start."""
+    error = refused(tmp_path, """
+[catalogs.lake]
+uri = "https://catalog.example/"
+token = "s3cret"
+[catalogs.other]
+uri = "https://other.example/"
+client_id = "c"
+client_secret = "s3cret"
+[s3]
+access_key_id = "AK"
+secret_access_key = "s3cret"
+""")
+    for key in ("catalogs.lake.token", "catalogs.other.client_secret", "s3.secret_access_key"):
+        assert key in error
+    assert "s3cret" not in error
+
+
+def test_other_wrong_configurations(lake, tmp_path):
+    assert "[catalogs.NAME]" in refused(tmp_path, "")
+    sqlite = f'[catalogs.lake]\nuri = "{lake.uri}"\n'
+    assert "server.local_files" in refused(tmp_path, sqlite)
+    rest = '[catalogs.lake]\nuri = "https://catalog.example/"\n'
+    assert "plaintext" in refused(tmp_path, rest, "--set", "server.listen=0.0.0.0:0")
+    assert "server.listen" in refused(tmp_path, rest, "--set", "server.listen=nowhere")
+    assert "tls_cert_file" in refused(tmp_path, rest, "--set", "server.tls_cert_file=/nowhere",
+                                      "--set", "server.tls_key_file=/nowhere")
+    assert "server.catalog" in refused(tmp_path, rest, "--set", "server.catalog=other")
+
+
+def test_no_token_is_unauthenticated(lake, start):
+    server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'))
+    with flight.connect(server.url) as client:
+        (answer,) = client.do_action(flight.Action("HealthCheck", b""))
+        assert answer
+        with pytest.raises(flight.FlightUnauthenticatedError):
+            client.get_flight_info(flight.FlightDescriptor.for_command(
+                command("CommandStatementQuery", text(1, "SHOW TABLES"))))
+    with pytest.raises(adbc_driver_manager.Error) as caught:
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW TABLES")
+    assert caught.value.status_code == adbc_driver_manager.AdbcStatusCode.UNAUTHENTICATED
+
+
+def test_rows_of_the_client(lake, served):
+    """Formats of lithify sql."""
+    lake.create("t", PLAIN)
+    lake.append("t", plain_rows(0, 3))
+    table = served.run("DESCRIBE sales.t", format_="table").stdout
+    assert table.splitlines()[0].split() == ["name", "type", "nullable", "partition", "comment"]
+    assert table.splitlines()[-1] == "(3 rows)"
+    csv = served.run("DESCRIBE sales.t", format_="csv").stdout.splitlines()
+    assert csv[:2] == ["name,type,nullable,partition,comment", "id,long,true,,"]
+    done = subprocess.run([servers.CLIENT, "--url", served.url, "--format", "json"],
+                          input="-- two; statements\nSHOW NAMESPACES;\nSHOW TABLES;\n", text=True,
+                          capture_output=True, timeout=60, check=True)
+    assert len(done.stdout.splitlines()) == 2
