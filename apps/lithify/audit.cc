@@ -21,7 +21,8 @@ Tone ToneOf(Phase phase) {
     case Phase::kAborted:
     case Phase::kUnknown: return Tone::kBad;
     case Phase::kIntent:
-    case Phase::kCollected: return Tone::kDim;
+    case Phase::kCollected:
+    case Phase::kRecorded: return Tone::kDim;
   }
   return Tone::kPlain;
 }

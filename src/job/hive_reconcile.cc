@@ -55,6 +55,7 @@ History ReadHistory(const std::vector<AuditRecord>& records, const std::string& 
   History history;
   for (const AuditRecord& record : records) {
     const AuditEvent& event = record.event;
+    if (event.phase == Phase::kRecorded) continue;  // What a server was asked.
     if (event.tree != tree || !event.table.empty()) continue;
     if (event.phase == Phase::kEmitted) history.emitted.insert(event.emitted_file);
     if (event.phase == Phase::kCollected || event.phase == Phase::kEmitted) continue;

@@ -150,8 +150,7 @@ class FileAuditLog final : public AuditLog {
       }
       torn_hash = Sha256Hex(*tail.fragment);
     }
-    AuditEvent named = event;
-    if (named.actor.empty()) named.actor = UserOfThisProcess();
+    const AuditEvent named = PrepareAuditEvent(event);
     text += MakeAuditLine(named, torn_hash, tail.head);
     text += '\n';
 

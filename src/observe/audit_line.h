@@ -33,6 +33,9 @@ std::string UserOfThisProcess();
 
 std::string Sha256Hex(std::string_view bytes);
 
+// The event as it is written: somebody did it, secrets are masked, long texts are cut.
+AuditEvent PrepareAuditEvent(AuditEvent event);
+
 // The line without its newline, continuing `head`; moves `head` on.
 std::string MakeAuditLine(const AuditEvent& event, std::string_view torn_hash, ChainHead& head);
 

@@ -2,9 +2,11 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/text.h"
 #include "observe/audit_line.h"
@@ -23,6 +25,17 @@ constexpr std::array kPhases = {
     std::pair{Phase::kAdopted, std::string_view("adopted")},
     std::pair{Phase::kCollected, std::string_view("collected")},
     std::pair{Phase::kEmitted, std::string_view("emitted")},
+    std::pair{Phase::kRecorded, std::string_view("recorded")},
+};
+
+constexpr std::array kKinds = {
+    std::pair{AuditKind::kMaintenance, std::string_view("maintenance")},
+    std::pair{AuditKind::kQuery, std::string_view("query")},
+    std::pair{AuditKind::kAuth, std::string_view("auth")},
+    std::pair{AuditKind::kSession, std::string_view("session")},
+    std::pair{AuditKind::kGrant, std::string_view("grant")},
+    std::pair{AuditKind::kAdminDdl, std::string_view("admin_ddl")},
+    std::pair{AuditKind::kPolicyDecision, std::string_view("policy_decision")},
 };
 
 std::string_view StatementType(Phase phase) {
@@ -33,18 +46,25 @@ std::string_view StatementType(Phase phase) {
   }
 }
 
-bool IsFailure(Phase phase) { return phase == Phase::kAborted || phase == Phase::kUnknown; }
+bool IsFailure(const AuditEvent& event) {
+  return event.phase == Phase::kAborted || event.phase == Phase::kUnknown ||
+         (event.phase == Phase::kRecorded && event.failed);
+}
 
-Json EventObject(const AuditEvent& event) {
-  Json out;
-  out["time"] = FormatTime(event.time);
-  out["kind"] = "maintenance";
-  out["statement_type"] =
-      event.procedure.empty() ? std::string(StatementType(event.phase)) : event.procedure;
-  out["phase"] = PhaseName(event.phase);
-  out["job_id"] = event.job_id;
-  out["actor"] = {{"username", event.actor}};
-  out["status"] = IsFailure(event.phase) ? "failure" : "success";
+void PutText(Json& out, const char* name, const std::string& text) {
+  if (!text.empty()) out[name] = text;
+}
+
+Json ActorObject(const AuditEvent& event) {
+  Json actor = {{"username", event.actor}};
+  PutText(actor, "subject", event.subject);
+  if (!event.roles.empty()) actor["roles"] = event.roles;
+  if (!event.groups.empty()) actor["groups"] = event.groups;
+  return actor;
+}
+
+// What was changed, or was to be.
+void PutChange(const AuditEvent& event, Json& out) {
   if (!event.tree.empty()) out["tree"] = event.tree;
   if (event.table.empty()) {
     out["series"] = event.series;
@@ -61,9 +81,47 @@ Json EventObject(const AuditEvent& event) {
   out["bytes_in"] = event.bytes_in;
   out["bytes_out"] = event.bytes_out;
   if (event.table.empty()) out["generation"] = event.generation;
-  if (!event.row_digest.empty()) out["row_digest"] = event.row_digest;
-  if (!event.error.empty()) out["error"] = event.error;
-  if (!event.emitted_file.empty()) out["emitted_file"] = event.emitted_file;
+  PutText(out, "row_digest", event.row_digest);
+}
+
+// Who asked for it, with what words (R169).
+void PutRequest(const AuditEvent& event, Json& out) {
+  PutText(out, "error_code", event.error_code);
+  PutText(out, "session_id", event.session_id);
+  PutText(out, "client_ip", event.client_ip);
+  PutText(out, "query_id", event.query_id);
+  if (!event.query_text.empty()) {
+    out["query"] = {{"text", event.query_text}, {"query_hash", event.query_hash}};
+  }
+  if (event.duration_ms) out["timing"] = {{"duration_ms", *event.duration_ms}};
+  if (event.resources.empty()) return;
+  Json resources = Json::array();
+  for (const AuditResource& resource : event.resources) {
+    resources.push_back({{"catalog", resource.catalog},
+                         {"namespace", resource.namespace_parts},
+                         {"name", resource.name},
+                         {"object_type", resource.object_type}});
+  }
+  out["resources"] = std::move(resources);
+}
+
+Json EventObject(const AuditEvent& event) {
+  const bool change = event.kind == AuditKind::kMaintenance;
+  Json out;
+  out["time"] = FormatTime(event.time);
+  out["kind"] = KindName(event.kind);
+  out["statement_type"] =
+      change && event.procedure.empty() ? std::string(StatementType(event.phase)) : event.procedure;
+  if (change) {
+    out["phase"] = PhaseName(event.phase);
+    out["job_id"] = event.job_id;
+  }
+  out["actor"] = ActorObject(event);
+  out["status"] = IsFailure(event) ? "failure" : "success";
+  if (change) PutChange(event, out);
+  PutText(out, "error", event.error);
+  PutText(out, "emitted_file", event.emitted_file);
+  PutRequest(event, out);
   return out;
 }
 
@@ -89,8 +147,8 @@ class Members {
     const Json* found = Find(name, true, [](const Json& j) { return j.is_number_unsigned(); });
     return found == nullptr ? 0 : found->get<uint64_t>();
   }
-  std::vector<std::string> Texts(const char* name) {
-    const Json* found = Find(name, true, [](const Json& j) {
+  std::vector<std::string> Texts(const char* name, bool required = true) {
+    const Json* found = Find(name, required, [](const Json& j) {
       if (!j.is_array()) return false;
       for (const Json& item : j) {
         if (!item.is_string()) return false;
@@ -99,8 +157,15 @@ class Members {
     });
     return found == nullptr ? std::vector<std::string>() : found->get<std::vector<std::string>>();
   }
-  const Json* Object(const char* name) {
-    return Find(name, true, [](const Json& j) { return j.is_object(); });
+  const Json* Object(const char* name, bool required = true) {
+    return Find(name, required, [](const Json& j) { return j.is_object(); });
+  }
+  const Json* Array(const char* name) {
+    return Find(name, false, [](const Json& j) { return j.is_array(); });
+  }
+  // What is wrong with a member of this one.
+  void Take(const Members& inner, const char* name) {
+    if (!inner.problem().empty()) Refuse(name);
   }
   void Refuse(const char* name) {
     if (problem_.empty()) problem_ = std::string("member \"") + name + "\" is absent or malformed";
@@ -126,22 +191,18 @@ class Members {
   std::string problem_;
 };
 
-Result<AuditEvent> ParseEvent(const Json& object) {
-  Members members(object);
-  AuditEvent event;
+void ParsePhase(Members& members, AuditEvent& event) {
   const std::string phase = members.Text("phase");
-  bool known = false;
   for (const auto& [value, name] : kPhases) {
-    if (name != phase) continue;
+    if (name != phase || value == Phase::kRecorded) continue;
     event.phase = value;
-    known = true;
+    return;
   }
-  if (!known) members.Refuse("phase");
-  if (auto time = ParseTime(members.Text("time"))) {
-    event.time = *time;
-  } else {
-    members.Refuse("time");
-  }
+  members.Refuse("phase");
+}
+
+void ParseChange(Members& members, const Json& object, AuditEvent& event) {
+  ParsePhase(members, event);
   event.job_id = members.Text("job_id");
   event.tree = members.Text("tree", false);
   event.table = members.Text("table", false);
@@ -163,13 +224,73 @@ Result<AuditEvent> ParseEvent(const Json& object) {
   event.bytes_out = members.Number("bytes_out");
   if (hive) event.generation = members.Unsigned("generation");
   event.row_digest = members.Text("row_digest", false);
+}
+
+void ParseResources(Members& members, AuditEvent& event) {
+  const Json* resources = members.Array("resources");
+  if (resources == nullptr) return;
+  for (const Json& item : *resources) {
+    Members inner(item);
+    event.resources.push_back({.catalog = inner.Text("catalog"),
+                               .namespace_parts = inner.Texts("namespace"),
+                               .name = inner.Text("name"),
+                               .object_type = inner.Text("object_type")});
+    members.Take(inner, "resources");
+  }
+}
+
+void ParseRequest(Members& members, AuditEvent& event) {
+  event.error_code = members.Text("error_code", false);
+  event.session_id = members.Text("session_id", false);
+  event.client_ip = members.Text("client_ip", false);
+  event.query_id = members.Text("query_id", false);
+  if (const Json* query = members.Object("query", false)) {
+    Members inner(*query);
+    event.query_text = inner.Text("text");
+    event.query_hash = inner.Text("query_hash");
+    members.Take(inner, "query");
+  }
+  if (const Json* timing = members.Object("timing", false)) {
+    Members inner(*timing);
+    event.duration_ms = inner.Number("duration_ms");
+    members.Take(inner, "timing");
+  }
+  ParseResources(members, event);
+}
+
+Result<AuditEvent> ParseEvent(const Json& object) {
+  Members members(object);
+  AuditEvent event;
+  const std::string kind = members.Text("kind");
+  const auto known = std::ranges::find(kKinds, kind, [](const auto& pair) { return pair.second; });
+  if (known == kKinds.end()) {
+    members.Refuse("kind");
+  } else {
+    event.kind = known->first;
+  }
+  if (auto time = ParseTime(members.Text("time"))) {
+    event.time = *time;
+  } else {
+    members.Refuse("time");
+  }
+  if (event.kind == AuditKind::kMaintenance) {
+    ParseChange(members, object, event);
+  } else {
+    event.phase = Phase::kRecorded;
+    event.procedure = members.Text("statement_type");
+    event.failed = members.Text("status") == "failure";
+  }
   event.error = members.Text("error", false);
   event.emitted_file = members.Text("emitted_file", false);
   if (const Json* actor = members.Object("actor")) {
     Members inner(*actor);
     event.actor = inner.Text("username");
-    if (!inner.problem().empty()) members.Refuse("actor");
+    event.subject = inner.Text("subject", false);
+    event.roles = inner.Texts("roles", false);
+    event.groups = inner.Texts("groups", false);
+    members.Take(inner, "actor");
   }
+  ParseRequest(members, event);
   if (!members.problem().empty()) return Fail(Code::kCorrupt, members.problem());
   return event;
 }
@@ -179,8 +300,10 @@ class MemoryAuditLog final : public AuditLog {
   Status Append(const AuditEvent& event) override {
     std::lock_guard lock(mutex_);
     const uint64_t seq = head_.next_seq;
-    MakeAuditLine(event, {}, head_);
-    records_.push_back({.event = event, .seq = seq, .hash = head_.hash});
+    AuditEvent written = PrepareAuditEvent(event);
+    written.actor = event.actor;  // As it was given: worlds do not depend on who runs them.
+    MakeAuditLine(written, {}, head_);
+    records_.push_back({.event = std::move(written), .seq = seq, .hash = head_.hash});
     return {};
   }
 
@@ -281,6 +404,34 @@ Status Continue(const AuditLine& line, const std::optional<std::string>& fragmen
 }
 
 std::string AuditEventJson(const AuditEvent& event) { return Dump(EventObject(event)); }
+
+std::string_view KindName(AuditKind kind) {
+  for (const auto& [value, name] : kKinds) {
+    if (value == kind) return name;
+  }
+  return "maintenance";
+}
+
+AuditEvent PrepareAuditEvent(AuditEvent event) {
+  if (event.actor.empty()) event.actor = UserOfThisProcess();
+  event.error = Redact(event.error);
+  event.query_text = Redact(event.query_text);
+  if (event.query_text.empty()) {
+    event.query_hash.clear();
+    return event;
+  }
+  event.query_hash = Sha256Hex(event.query_text);
+  if (event.query_text.size() > kAuditQueryBytesMax) {
+    size_t bytes = kAuditQueryBytesMax;
+    // Not in the middle of a character.
+    while (bytes > 0 && (static_cast<unsigned char>(event.query_text[bytes]) & 0xc0) == 0x80) {
+      --bytes;
+    }
+    event.query_text.resize(bytes);
+    event.query_text += "…";
+  }
+  return event;
+}
 
 std::string_view PhaseName(AuditEvent::Phase phase) {
   for (const auto& [value, name] : kPhases) {

@@ -2,10 +2,10 @@
 // chained by hash (R169, R170, R178, T25). An intent is written before each commit; its outcome
 // after. Not to be confused with the `audit/` Parquet series of a hive tree (T34).
 //
-// Line: {"time","kind":"maintenance","statement_type","phase","job_id","actor":{…},"status",
-// …event fields…,"integrity":{"seq","prev_hash","hash"}} where hash = sha256(prev_hash || the line
-// with "hash" set to ""), genesis 64 zeros, seq from 0. Loss of the tail cannot be found by the
-// chain alone; docs/THREAT_MODEL.md says what follows.
+// Line: {"time","kind","statement_type","phase","job_id","actor":{…},"status",…event fields…,
+// "integrity":{"seq","prev_hash","hash"}} where hash = sha256(prev_hash || the line with "hash" set
+// to ""), genesis 64 zeros, seq from 0. Loss of the tail cannot be found by the chain alone: signed
+// checkpoints are for that (observe/audit_checkpoint.h).
 //
 // A record is a line that ends with a newline. A crash while appending leaves a torn fragment
 // without one: it never was acknowledged, is no part of the chain, and stays as evidence. The next
@@ -14,8 +14,10 @@
 #ifndef LITHIFY_OBSERVE_AUDIT_LOG_H_
 #define LITHIFY_OBSERVE_AUDIT_LOG_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +31,29 @@ namespace lithify::observe {
 // AuditEvent::procedure of the intent and the failure of an adoption of late files.
 inline constexpr std::string_view kHiveAdopt = "hive_adopt";
 
+enum class AuditKind {
+  kMaintenance,     // A step of a change of data: has a phase other than kRecorded.
+  kQuery,           // A statement that read, or was refused.
+  kAuth,            // Somebody proved who they are, or failed to.
+  kSession,         // Begun, ended.
+  kGrant,           // Rights were given or taken.
+  kAdminDdl,        // Properties of a table were changed.
+  kPolicyDecision,  // Something was allowed or denied by a rule.
+};
+
+// What a statement was about.
+struct AuditResource {
+  std::string catalog = {};
+  std::vector<std::string> namespace_parts = {};
+  std::string name = {};
+  std::string object_type = {};  // "table", "namespace", "job".
+  bool operator==(const AuditResource&) const = default;
+};
+
 // One step of one hive compaction (R243), or of one procedure on an Iceberg table (R056): then
-// `table` is set, and the hive members (series, tenant, partition, generation) are empty.
+// `table` is set, and the hive members (series, tenant, partition, generation) are empty. Or, of
+// another kind, what happened at a server (R169): then none of these is set, the phase is
+// kRecorded, and the members from `failed` on tell it.
 struct AuditEvent {
   enum class Phase {
     kIntent,     // About to publish.
@@ -40,6 +63,7 @@ struct AuditEvent {
     kAdopted,    // Late files were made visible.
     kCollected,  // Files were removed; `inputs` names them.
     kEmitted,    // The event is in the audit/ series, as file `emitted_file`.
+    kRecorded,   // No step of a change: of all kinds but kMaintenance.
   };
   Phase phase = Phase::kIntent;
   Time time;
@@ -59,12 +83,36 @@ struct AuditEvent {
   std::string actor = {};    // Who ran it. Empty: Append writes the user of this process.
   std::string tree = {};     // Root of the tree, in a log that several share; else empty.
   // "rewrite_data_files"; the statement type of the line. Of hive events it is empty, except that
-  // intent and failure of an adoption have kHiveAdopt.
+  // intent and failure of an adoption have kHiveAdopt. Of the other kinds it is "select", "login",
+  // ….
   std::string procedure = {};
   std::string table = {};    // "sales.orders", as the catalog knows it.
   std::string catalog = {};  // Where the table is: "sqlite:///lake/catalog.db".
   int64_t snapshot_id = 0;   // That the table got; 0: none.
+
+  // Of any kind; what is empty is left out of the line.
+  AuditKind kind = AuditKind::kMaintenance;
+  bool failed = false;          // Of phase kRecorded; the others tell it by themselves.
+  std::string error_code = {};  // CodeName() of `error`.
+  std::string subject = {};     // Of the actor, as the identity provider calls it.
+  std::vector<std::string> roles = {};
+  std::vector<std::string> groups = {};
+  std::string session_id = {};
+  std::string client_ip = {};
+  std::string query_id = {};
+  std::string query_text = {};
+  // SHA-256 of the redacted text, in full where the log has it cut. Append fills it.
+  std::string query_hash = {};
+  std::optional<int64_t> duration_ms = {};
+  std::vector<AuditResource> resources = {};
 };
+
+// The text with secrets in it masked as "***": tokens (bearer, basic, JWT), values of keys whose
+// names say secret, password, token, credential or key, access keys, private keys, credentials in
+// URLs, e-mail addresses and card numbers (R171). It errs on the side of masking.
+std::string Redact(std::string_view text);
+// Texts of statements are kept so far.
+inline constexpr size_t kAuditQueryBytesMax = size_t{16} * 1024;
 
 struct AuditRecord {
   AuditEvent event;
@@ -76,7 +124,7 @@ struct AuditRecord {
 class AuditLog {
  public:
   virtual ~AuditLog() = default;
-  // Durable on success.
+  // Durable on success. Secrets in `query_text` and `error` are masked before anything is written.
   virtual Status Append(const AuditEvent& event) = 0;
   // All records, oldest first. kCorrupt, with the line number, where the chain does not hold; a
   // torn last line (crash while appending) is reported by `torn_tail` and skipped. An absent file
@@ -101,6 +149,7 @@ std::unique_ptr<AuditLog> OpenMemoryAuditLog();
 // --json`).
 std::string AuditEventJson(const AuditEvent& event);
 std::string_view PhaseName(AuditEvent::Phase phase);
+std::string_view KindName(AuditKind kind);  // "policy_decision".
 
 }  // namespace lithify::observe
 

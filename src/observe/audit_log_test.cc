@@ -139,6 +139,121 @@ TEST(AuditLine, EveryPhaseSurvives) {
   EXPECT_EQ(head.next_seq, 7U);
 }
 
+AuditEvent Asked() {
+  AuditEvent event;
+  event.kind = AuditKind::kQuery;
+  event.phase = Phase::kRecorded;
+  event.time = Time(std::chrono::microseconds(1796000000123456));
+  event.procedure = "select";
+  event.actor = "ann";
+  event.subject = "sub-1";
+  event.roles = {"reader", "a\"b"};
+  event.groups = {"eu"};
+  event.failed = true;
+  event.error = "denied: no";
+  event.error_code = "denied";
+  event.session_id = "s-1";
+  event.client_ip = "::1";
+  event.query_id = "q-1";
+  event.query_text = "SELECT 1";
+  event.duration_ms = 12;
+  event.resources = {{.catalog = "lake",
+                      .namespace_parts = {"sales", "eu"},
+                      .name = "orders",
+                      .object_type = "table"}};
+  return event;
+}
+
+TEST(AuditLine, R169WhatAServerWasAskedComesBack) {
+  ChainHead head;
+  const AuditEvent event = PrepareAuditEvent(Asked());
+  const std::string line = MakeAuditLine(event, {}, head);
+  EXPECT_EQ(
+      line.substr(0, line.find(",\"integrity\"")),
+      "{\"time\":\"2026-11-30T00:53:20.123456Z\",\"kind\":\"query\",\"statement_type\":"
+      "\"select\",\"actor\":{\"username\":\"ann\",\"subject\":\"sub-1\",\"roles\":[\"reader\","
+      "\"a\\\"b\"],\"groups\":[\"eu\"]},\"status\":\"failure\",\"error\":\"denied: no\","
+      "\"error_code\":\"denied\",\"session_id\":\"s-1\",\"client_ip\":\"::1\",\"query_id\":"
+      "\"q-1\",\"query\":{\"text\":\"SELECT 1\",\"query_hash\":\"" +
+          Sha256Hex("SELECT 1") +
+          "\"},\"timing\":{\"duration_ms\":12},\"resources\":[{\"catalog\":\"lake\","
+          "\"namespace\":[\"sales\",\"eu\"],\"name\":\"orders\",\"object_type\":\"table\"}]");
+  const auto parsed = ParseAuditLine(line);
+  ASSERT_TRUE(parsed) << parsed.error().ToString();
+  EXPECT_EQ(AuditEventJson(parsed->record.event), AuditEventJson(event));
+  EXPECT_EQ(parsed->record.event.kind, AuditKind::kQuery);
+  EXPECT_EQ(parsed->record.event.phase, Phase::kRecorded);
+  EXPECT_EQ(parsed->record.event.resources, event.resources);
+}
+
+TEST(AuditLine, AStepOfAChangeMaySayWhoAskedForIt) {
+  ChainHead head;
+  AuditEvent event = Event(1);
+  event.session_id = "s-1";
+  event.client_ip = "10.0.0.1";
+  event.query_text = "CALL system.table_health(table => 't')";
+  const auto parsed = ParseAuditLine(MakeAuditLine(PrepareAuditEvent(event), {}, head));
+  ASSERT_TRUE(parsed) << parsed.error().ToString();
+  EXPECT_EQ(parsed->record.event.phase, Phase::kIntent);
+  EXPECT_EQ(parsed->record.event.session_id, "s-1");
+  EXPECT_EQ(parsed->record.event.client_ip, "10.0.0.1");
+  EXPECT_EQ(parsed->record.event.query_text, event.query_text);
+}
+
+TEST(AuditLine, EveryKindSurvives) {
+  for (const AuditKind kind :
+       {AuditKind::kQuery, AuditKind::kAuth, AuditKind::kSession, AuditKind::kGrant,
+        AuditKind::kAdminDdl, AuditKind::kPolicyDecision}) {
+    ChainHead head;
+    AuditEvent event = Asked();
+    event.kind = kind;
+    event.failed = false;
+    const auto parsed = ParseAuditLine(MakeAuditLine(event, {}, head));
+    ASSERT_TRUE(parsed) << parsed.error().ToString();
+    EXPECT_EQ(parsed->record.event.kind, kind);
+    EXPECT_FALSE(parsed->record.event.failed);
+  }
+}
+
+TEST(AuditLine, R171SecretsAreMaskedBeforeTheyAreChained) {
+  const auto log = OpenMemoryAuditLog();
+  AuditEvent event = Asked();
+  event.query_text = "SET 's3.secret-access-key' = 'abc'";
+  event.error = "denied: Bearer abc.DEF123";
+  ASSERT_TRUE(log->Append(event));
+  const AuditEvent kept = log->ReadAll().value()[0].event;
+  EXPECT_EQ(kept.query_text, "SET 's3.secret-access-key' = '***'");
+  EXPECT_EQ(kept.query_hash, Sha256Hex(kept.query_text));
+  EXPECT_EQ(kept.error, "denied: Bearer ***");
+}
+
+TEST(AuditLine, LongStatementsAreCutBetweenCharacters) {
+  AuditEvent event = Asked();
+  event.query_text = "x";
+  while (event.query_text.size() <= kAuditQueryBytesMax) event.query_text += "é";
+  const std::string hash = Sha256Hex(event.query_text);
+  const AuditEvent kept = PrepareAuditEvent(event);
+  EXPECT_EQ(kept.query_hash, hash) << "of the whole text";
+  EXPECT_EQ(kept.query_text.size(), kAuditQueryBytesMax - 1 + 3);
+  EXPECT_TRUE(kept.query_text.ends_with("é…"));
+}
+
+// A line as the first versions wrote it.
+TEST(AuditLine, LinesOfOldAreReadAndVerified) {
+  const std::string body =
+      "{\"time\":\"2026-11-30T00:53:20.123463Z\",\"kind\":\"maintenance\",\"statement_type\":"
+      "\"hive_compact\",\"phase\":\"intent\",\"job_id\":\"j\",\"actor\":{\"username\":\"me\"},"
+      "\"status\":\"success\",\"series\":\"data\",\"tenant\":\"a\",\"partition\":\"p/\",\"inputs\":"
+      "[],\"outputs\":[],\"rows\":7,\"bytes_in\":1,\"bytes_out\":1,\"generation\":1,\"integrity\":"
+      "{\"seq\":0,\"prev_hash\":\"" +
+      std::string(64, '0') + "\",\"hash\":\"";
+  const std::string hash = Sha256Hex(std::string(64, '0') + body + "\"}}");
+  const auto parsed = ParseAuditLine(body + hash + "\"}}");
+  ASSERT_TRUE(parsed) << parsed.error().ToString();
+  EXPECT_EQ(parsed->record.event.rows, 7);
+  EXPECT_EQ(parsed->record.event.kind, AuditKind::kMaintenance);
+}
+
 TEST(AuditLine, Sha256IsTheStandardOne) {
   EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }

@@ -44,8 +44,7 @@ class StoreAuditLog final : public AuditLog {
       : store_(store), prefix_(std::move(prefix)) {}
 
   Status Append(const AuditEvent& event) override {
-    AuditEvent named = event;
-    if (named.actor.empty()) named.actor = UserOfThisProcess();
+    const AuditEvent named = PrepareAuditEvent(event);
     std::optional<Doubt> doubt;
     for (int i = 0; i < kTries; ++i) {
       if (doubt) {
