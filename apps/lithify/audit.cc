@@ -33,12 +33,19 @@ std::string FilesText(const observe::AuditEvent& event) {
   return in + " -> " + FormatCount(static_cast<int64_t>(event.outputs.size()));
 }
 
+// The partition, the table, or what was asked.
+std::string SubjectOf(const observe::AuditEvent& event) {
+  if (!event.partition.empty()) return event.partition;
+  if (!event.table.empty()) return event.procedure + " " + event.table;
+  return event.procedure;
+}
+
 std::string RecordsText(const std::vector<observe::AuditRecord>& records, bool colour) {
-  if (records.empty()) return "no compaction is recorded\n";
+  if (records.empty()) return "nothing is recorded\n";
   TextTable table({{"seq", Align::kRight},
                    {"time"},
                    {"phase"},
-                   {"partition"},
+                   {"what"},
                    {"files", Align::kRight},
                    {"bytes", Align::kRight},
                    {"rows", Align::kRight},
@@ -50,7 +57,7 @@ std::string RecordsText(const std::vector<observe::AuditRecord>& records, bool c
     table.AddRow({{std::to_string(record.seq)},
                   {TimeOrDash(event.time)},
                   {std::string(observe::PhaseName(event.phase)), ToneOf(event.phase)},
-                  {event.partition},
+                  {SubjectOf(event)},
                   {FilesText(event)},
                   {FormatBytes(event.bytes_in) + " -> " + FormatBytes(event.bytes_out)},
                   {FormatCount(event.rows)},
@@ -105,10 +112,17 @@ int Run(const CommonOptions& options) {
 void AddAudit(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("audit", "The recorded history of compactions");
   const auto options = std::make_shared<CommonOptions>();
-  AddRoot(*command, *options);
+  CLI::Option* root =
+      command->add_option("ROOT", options->root,
+                          "Directory of the tree, the parent of the series, or s3://bucket/prefix");
   AddConfigOptions(*command, *options);
   AddJson(*command, *options);
-  command->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
+  AddAuditVerify(*command, chosen);
+  command->callback([command, root, options, &chosen] {
+    if (command->got_subcommand("verify")) return;
+    if (root->count() == 0) throw CLI::RequiredError("ROOT");
+    chosen = [options] { return Run(*options); };
+  });
 }
 
 }  // namespace lithify::cli

@@ -12,6 +12,7 @@ void AddFiles(CLI::App& app, Command& chosen);
 void AddVerify(CLI::App& app, Command& chosen);
 void AddGc(CLI::App& app, Command& chosen);
 void AddAudit(CLI::App& app, Command& chosen);
+void AddAuditVerify(CLI::App& audit, Command& chosen);  // Below `audit`.
 void AddConfig(CLI::App& app, Command& chosen);
 
 // Procedures on Iceberg tables.

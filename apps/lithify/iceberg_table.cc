@@ -37,7 +37,8 @@ Result<OpenedTable> OpenTable(const TableOptions& options, const std::string& pr
                          config, chosen,
                          {.procedure = procedure,
                           .ident = name.ident,
-                          .stop = [&cancel = CatchSignals()] { return cancel.requested(); }},
+                          .stop = [&cancel = CatchSignals()] { return cancel.requested(); },
+                          .on_audit_error = PrintUnrecorded},
                          embed::ProcessEnvironment()));
   if (config.low_priority) embed::LowerThreadPriority();
   return OpenedTable{.session = std::move(session), .ident = name.ident};

@@ -120,6 +120,7 @@ std::unique_ptr<embed::HiveSession> OpenSession(const CommonOptions& options, in
     return nullptr;
   }
   (*session)->StopWhen([] { return g_cancel.requested(); });
+  (*session)->OnAuditError(PrintUnrecorded);
   return std::move(*session);
 }
 
@@ -163,6 +164,12 @@ std::string ErrorText(const Error& error) {
 void PrintError(const Error& error) {
   std::fprintf(stderr, "%s %s\n", Paint("lithify:", Tone::kBad, ColourOn(STDERR_FILENO)).c_str(),
                ErrorText(error).c_str());
+}
+
+void PrintUnrecorded(const Error& error) {
+  Error told = error;
+  told.message += "; the work goes on without the record (audit_log.on_error)";
+  PrintError(told);
 }
 
 int Report(const Error& error) {

@@ -71,6 +71,8 @@ CancelFlag& CatchSignals();
 int ExitFor(const Error& error);
 // "lithify: …" on stderr, what to do next on a line of its own.
 void PrintError(const Error& error);
+// Of a record of the audit log that could not be written, where that stops nothing.
+void PrintUnrecorded(const Error& error);
 std::string ErrorText(const Error& error);
 // Prints and gives the exit code.
 int Report(const Error& error);

@@ -60,6 +60,13 @@ struct ServerConfig {
   Duration drain = std::chrono::seconds(30);  // Calls may end for so long when it stops.
 };
 
+struct AuditLogConfig {
+  std::string path;               // Empty: where the tree or the catalog has it.
+  int64_t max_bytes = 0;          // A larger file is continued in a new one; 0: never.
+  std::string signing_key;        // PEM file of an Ed25519 key; empty: nothing is signed.
+  std::string on_error = "fail";  // Or "continue" (R178).
+};
+
 struct HiveConfig {
   std::string preset = "ourios";     // "ourios" or "none" (then [[series]] is required).
   std::vector<SeriesLayout> series;  // Resolved.
@@ -75,7 +82,7 @@ struct HiveConfig {
   int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
   bool direct_io = true;                  // Long outputs go past the page cache.
   bool low_priority = true;               // nice, and idle I/O class where allowed.
-  std::string audit_log_path;             // Empty: <root>/_lithify/audit.jsonl.
+  AuditLogConfig audit_log;
   storage::S3Settings s3;
   AuthConfig auth;
   std::vector<CatalogConfig> catalogs;  // In the order of the file.

@@ -81,7 +81,7 @@ TEST(Config, EmptyFileGivesTheDefaultsOfTheOuriosPreset) {
   EXPECT_EQ(c.io_limit_bytes_per_second, 0);
   EXPECT_TRUE(c.direct_io);
   EXPECT_TRUE(c.low_priority);
-  EXPECT_EQ(c.audit_log_path, "");
+  EXPECT_EQ(c.audit_log.path, "");
 }
 
 TEST(Config, R201AnyLayoutIsConfiguration) {
@@ -185,7 +185,7 @@ TEST(Config, R044FlagsAboveEnvironmentAboveFileAboveDefaults) {
   EXPECT_EQ(c.jobs, 4);
   EXPECT_EQ(c.memory_bytes, 512 * kMiB);
   EXPECT_FALSE(c.low_priority);
-  EXPECT_EQ(c.audit_log_path, "/var/log/l.jsonl");
+  EXPECT_EQ(c.audit_log.path, "/var/log/l.jsonl");
   EXPECT_THAT(c.shape.plain_columns, ElementsAre("a", "b"));
 }
 
@@ -196,9 +196,9 @@ TEST(Config, AnExplicitEmptyListOverridesThePreset) {
 
 TEST(Config, R034VariablesInTheFileAreReplaced) {
   const Environment environment = {{"WHERE", "/data"}};
-  EXPECT_EQ(Good("[audit_log]\npath = \"${WHERE}/a.jsonl\"\n", environment).audit_log_path,
+  EXPECT_EQ(Good("[audit_log]\npath = \"${WHERE}/a.jsonl\"\n", environment).audit_log.path,
             "/data/a.jsonl");
-  EXPECT_EQ(Good("[audit_log]\npath = \"$${WHERE}\"\n", environment).audit_log_path, "${WHERE}");
+  EXPECT_EQ(Good("[audit_log]\npath = \"$${WHERE}\"\n", environment).audit_log.path, "${WHERE}");
   EXPECT_THAT(Problem("[audit_log]\npath = \"${NOWHERE}\"\n", environment),
               HasSubstr("lithify.toml:2: audit_log.path: the environment variable NOWHERE is not "
                         "set"));
@@ -321,6 +321,27 @@ TEST(Config, BrokenTomlNamesTheLine) {
   EXPECT_THAT(Problem("[limits]\njobs = = 3\n"), HasSubstr("lithify.toml:2: not valid TOML: "));
 }
 
+TEST(Config, AuditLog) {
+  const HiveConfig none = Good("");
+  EXPECT_EQ(none.audit_log.max_bytes, 0);
+  EXPECT_EQ(none.audit_log.signing_key, "");
+  EXPECT_EQ(none.audit_log.on_error, "fail");
+  const HiveConfig all = Good(
+      "[audit_log]\nmax_bytes = \"64MiB\"\nsigning_key = \"/k.pem\"\n"
+      "on_error = \"continue\"\n");
+  EXPECT_EQ(all.audit_log.max_bytes, 64 * kMiB);
+  EXPECT_EQ(all.audit_log.signing_key, "/k.pem");
+  EXPECT_EQ(all.audit_log.on_error, "continue");
+  EXPECT_THAT(DumpHiveConfig(all),
+              HasSubstr("[audit_log]\npath = \"\"\nmax_bytes = \"64MiB\"\nsigning_key = "
+                        "\"/k.pem\"\non_error = \"continue\"\n"));
+  EXPECT_THAT(Problem("[audit_log]\nmax_bytes = 100\n"),
+              HasSubstr("audit_log.max_bytes: 100 is not allowed; it must be a size from 64KiB to "
+                        "1TiB, or 0 for none"));
+  EXPECT_THAT(Problem("[audit_log]\non_error = \"ignore\"\n"),
+              HasSubstr("audit_log.on_error: \"ignore\" is not allowed; it must be one of"));
+}
+
 TEST(Config, DumpLoadsBackToTheSame) {
   for (const std::string& toml :
        {std::string(), std::string(kFlights),
@@ -338,7 +359,7 @@ TEST(Config, DumpLoadsBackToTheSame) {
     EXPECT_EQ(back.options.small_file_bytes, config.options.small_file_bytes);
     EXPECT_EQ(back.shape.growth_max, config.shape.growth_max);
     EXPECT_EQ(back.shape.plain_columns, config.shape.plain_columns);
-    EXPECT_EQ(back.audit_log_path, config.audit_log_path);
+    EXPECT_EQ(back.audit_log.path, config.audit_log.path);
     EXPECT_EQ(back.io_limit_bytes_per_second, config.io_limit_bytes_per_second);
   }
 }

@@ -423,12 +423,14 @@ std::vector<Field> AuthFields() {
 
 std::vector<Field> AllFields() {
   std::vector<Field> all = {ChoiceField("layout.preset", {"ourios", "none"}, AT(preset))};
-  for (auto&& part :
-       {CompactionFields(), OutputFields(), LimitFields(), S3Fields(), AuthFields(),
-        ServerFields()}) {
+  for (auto&& part : {CompactionFields(), OutputFields(), LimitFields(), S3Fields(), AuthFields(),
+                      ServerFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
-  all.push_back(TextField("audit_log.path", AT(audit_log_path)));
+  all.push_back(TextField("audit_log.path", AT(audit_log.path)));
+  all.push_back(BytesField("audit_log.max_bytes", 64 * kKiB, kTiB, true, AT(audit_log.max_bytes)));
+  all.push_back(TextField("audit_log.signing_key", AT(audit_log.signing_key)));
+  all.push_back(ChoiceField("audit_log.on_error", {"fail", "continue"}, AT(audit_log.on_error)));
   return all;
 }
 

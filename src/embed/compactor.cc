@@ -175,6 +175,8 @@ class Compactor::Impl {
       return refused;
     }
     const auto progress = observe::MakeSilentProgress();
+    std::vector<std::string> unrecorded;
+    session_->OnAuditError([&](const Error& error) { unrecorded.push_back(error.ToString()); });
     const auto work = session_->Begin(*progress, cancel);
     std::mutex calls;
     std::vector<std::string> thrown;
@@ -184,6 +186,7 @@ class Compactor::Impl {
           const std::lock_guard one(calls);
           Call(thrown, events.on_partition, MakeEvent(outcome));
         });
+    session_->OnAuditError({});
     SweepSummary summary;
     if (report) {
       summary = Summarise(*report);
@@ -194,6 +197,7 @@ class Compactor::Impl {
         Call(thrown, events.on_error, summary.errors.front());
       }
     }
+    summary.errors.insert(summary.errors.end(), unrecorded.begin(), unrecorded.end());
     summary.errors.insert(summary.errors.end(), thrown.begin(), thrown.end());
     if (report) Call(summary.errors, events.on_sweep, summary);
     return summary;

@@ -157,7 +157,8 @@ Result<std::unique_ptr<HiveSession>> HiveSession::OpenLocal(const std::string& p
   std::unique_ptr<HiveSession> session(new HiveSession(absolute.string(), std::move(config)));
   LITHIFY_TRY_ASSIGN(session->store_, storage::OpenLocalStore(
                                           session->root_, {.direct = session->config_.direct_io}));
-  session->audit_ = observe::OpenFileAuditLog(session->audit_path());
+  LITHIFY_TRY_ASSIGN(session->audit_, OpenAuditFile(session->config_.audit_log,
+                                                    session->audit_path(), session->AuditErrors()));
   return session;
 }
 
@@ -170,14 +171,28 @@ Result<std::unique_ptr<HiveSession>> HiveSession::OpenS3(const storage::S3Place&
                                              session->clock_, session->random_));
   session->bucket_ = session->s3_->Store(place.bucket, PrefixOf(place));
   session->store_ = session->bucket_;
-  const std::string& file = session->config_.audit_log_path;
-  session->audit_ = file.empty() ? observe::OpenStoreAuditLog(*session->store_, kAuditPrefix)
-                                 : observe::OpenFileAuditLog(file);
+  const config::AuditLogConfig& audit = session->config_.audit_log;
+  LITHIFY_TRY_ASSIGN(session->audit_,
+                     audit.path.empty() ? OpenAuditObjects(audit, *session->store_, kAuditPrefix,
+                                                           session->AuditErrors())
+                                        : OpenAuditFile(audit, audit.path, session->AuditErrors()));
   return session;
 }
 
 void HiveSession::StopWhen(std::function<bool()> stop) {
   if (s3_) s3_->StopWhen(std::move(stop));
+}
+
+void HiveSession::OnAuditError(AuditErrorHandler told) {
+  const std::lock_guard lock(audit_errors_->mutex);
+  audit_errors_->told = std::move(told);
+}
+
+AuditErrorHandler HiveSession::AuditErrors() {
+  return [errors = audit_errors_](const Error& error) {
+    const std::lock_guard lock(errors->mutex);
+    if (errors->told) errors->told(error);
+  };
 }
 
 Status HiveSession::CheckWrites() {
@@ -221,7 +236,7 @@ std::unique_ptr<HiveWork> HiveSession::Begin(observe::Progress& progress,
   settings.memory_bytes = config_.memory_bytes;
   settings.audit_series = config_.audit_series;
   // A log inside the tree moves with the tree; one elsewhere may be that of several.
-  if (!config_.audit_log_path.empty()) settings.audit_tree = root_;
+  if (!config_.audit_log.path.empty()) settings.audit_tree = root_;
   work->job_.emplace(services, std::move(settings));
   return work;
 }
@@ -237,7 +252,7 @@ int HiveSession::partitions_at_once() const {
 }
 
 std::string HiveSession::audit_path() const {
-  if (!config_.audit_log_path.empty()) return config_.audit_log_path;
+  if (!config_.audit_log.path.empty()) return config_.audit_log.path;
   return root_ + "/" + std::string(bucket_ ? kAuditPrefix : kAuditFile);
 }
 

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "config/config.h"
+#include "embed/audit.h"
 #include "embed/environment.h"
 #include "job/hive_job.h"
 #include "observe/audit_log.h"
@@ -78,6 +79,10 @@ class HiveSession {
   // S3Access::StopWhen(), for a tree in a bucket. Before the first request.
   void StopWhen(std::function<bool()> stop);
 
+  // Whom to tell that a record could not be written, where the work goes on without it. One call at
+  // a time, by any thread.
+  void OnAuditError(AuditErrorHandler told);
+
   // Before the first write: whether the store keeps its word on conditional writes, tried out with
   // an object under _lithify/ (Q2). Asked once; nothing is done for a local tree. kUnsupported if
   // it does not.
@@ -105,8 +110,16 @@ class HiveSession {
                                                      config::HiveConfig config,
                                                      const Environment& environment);
 
+  AuditErrorHandler AuditErrors();
+
+  struct AuditErrorReceiver {
+    std::mutex mutex;
+    AuditErrorHandler told;
+  };
+
   const std::string root_;
   const config::HiveConfig config_;
+  const std::shared_ptr<AuditErrorReceiver> audit_errors_ = std::make_shared<AuditErrorReceiver>();
   SystemClock clock_;
   SystemRandom random_;
   std::unique_ptr<storage::S3Access> s3_;  // Null for a local tree.

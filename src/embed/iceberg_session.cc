@@ -146,7 +146,7 @@ Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog, const C
                 catalog.uri);
   }
   if (audit_path_.empty()) audit_path_ = std::move(beside);
-  audit_ = observe::OpenFileAuditLog(audit_path_);
+  LITHIFY_TRY_ASSIGN(audit_, OpenAuditFile(config_.audit_log, audit_path_, call.on_audit_error));
   return path.empty() ? OpenRest(catalog, call) : OpenSqlite(catalog, path);
 }
 
@@ -225,7 +225,7 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
                                                              const Call& call,
                                                              const Environment& environment) {
   std::unique_ptr<IcebergSession> session(new IcebergSession(config));
-  session->audit_path_ = config.audit_log_path;
+  session->audit_path_ = config.audit_log.path;
   TableBuckets::Lender lender;
   if (IsHttp(catalog.uri) && catalog.vended_credentials) {
     lender = [raw = session.get(), ident = call.ident] { return raw->Borrow(ident); };

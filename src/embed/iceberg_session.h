@@ -16,6 +16,7 @@
 #include "catalog/catalog.h"
 #include "catalog/rest_catalog.h"
 #include "config/config.h"
+#include "embed/audit.h"
 #include "embed/environment.h"
 #include "embed/table_buckets.h"
 #include "job/iceberg_job.h"
@@ -50,6 +51,8 @@ class IcebergSession {
     // Around the catalog, for what works with the session; what it gives goes before the session.
     // Empty: nothing.
     std::function<std::unique_ptr<catalog::Catalog>(catalog::Catalog&)> guard = {};
+    // Where the work goes on without the records (audit_log.on_error = "continue").
+    AuditErrorHandler on_audit_error = {};
     // For somebody else, who must reach nothing that this process may and they may not: buckets
     // only with what the catalog lends (R001),
     bool only_lent_storage = false;

@@ -1,4 +1,4 @@
-// The audit log as a file of JSON lines that several processes append to.
+// The audit log as files of JSON lines that several processes append to.
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/file.h>
@@ -7,273 +7,263 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <cstdio>
+#include <mutex>
 #include <vector>
 
+#include "observe/audit_checkpoint.h"
 #include "observe/audit_line.h"
 #include "observe/audit_log.h"
+#include "observe/audit_posix.h"
 
 namespace lithify::observe {
 namespace {
 
-constexpr size_t kTailChunk = 64 * 1024;
+constexpr int64_t kTailChunk = int64_t{64} * 1024;
 
-std::unexpected<Error> FailErrno(int error, std::string_view doing, const std::string& path) {
-  const std::string message = std::string(doing) + ": " + std::strerror(error);
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG: return Fail(Code::kLimit, message, path, "free space for the audit log");
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return Fail(Code::kDenied, message, path,
-                  "allow writing there, or set audit_log.path to a place that can be written");
-    case ENOENT:
-    case ENOTDIR:
-    case EISDIR:
-    case ELOOP:
-    case ENAMETOOLONG:
-      return Fail(Code::kInvalid, message, path, "set audit_log.path to a file in a directory");
-    case ENOLCK:
-    case ENOSYS:
-    case EOPNOTSUPP:
-      return Fail(Code::kUnsupported, message, path,
-                  "set audit_log.path to a local file system, which can lock files");
-    default: return Fail(Code::kTransient, message, path);
-  }
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-Status SyncDirectory(const std::string& path) {
-  const Descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() < 0) return FailErrno(errno, "cannot open the directory", path);
-  if (fsync(fd.get()) != 0) return FailErrno(errno, "cannot sync the directory", path);
-  return {};
-}
-
-// Like `mkdir -p`, each new directory made durable in its parent.
-Status MakeDirectories(const std::string& path) {
-  if (mkdir(path.c_str(), 0755) == 0) return SyncDirectory(DirectoryOf(path));
-  if (errno == EEXIST) return {};
-  if (errno != ENOENT || path == DirectoryOf(path)) {
-    return FailErrno(errno, "cannot create the directory", path);
-  }
-  LITHIFY_TRY(MakeDirectories(DirectoryOf(path)));
-  if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
-    return FailErrno(errno, "cannot create the directory", path);
-  }
-  return SyncDirectory(DirectoryOf(path));
-}
-
-Status Lock(int fd, int operation, const std::string& path) {
-  while (flock(fd, operation) != 0) {
-    if (errno != EINTR) return FailErrno(errno, "cannot lock the audit log", path);
-  }
-  return {};
-}
-
-Result<std::string> ReadRange(int fd, int64_t from, int64_t to, const std::string& path) {
-  std::string bytes(static_cast<size_t>(to - from), '\0');
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got = pread(fd, bytes.data() + done, bytes.size() - done,
-                              static_cast<off_t>(from + static_cast<int64_t>(done)));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FailErrno(errno, "cannot read the audit log", path);
-    if (got == 0) break;
-    done += static_cast<size_t>(got);
-  }
-  bytes.resize(done);
-  return bytes;
-}
-
-Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t put = write(fd, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return FailErrno(errno, "cannot append to the audit log", path);
-    bytes.remove_prefix(static_cast<size_t>(put));
-  }
-  return {};
-}
-
-// The end of the file: the last record, and what follows it.
+// The end of a file: the last record, and what follows it.
 struct Tail {
+  bool empty = true;  // There is no record in it.
   ChainHead head;
+  Time time;                            // Of the last record.
   std::optional<std::string> fragment;  // Bytes after the last record, without a last newline.
   bool fragment_ended = false;          // It has its torn mark and newline already.
 };
 
 std::unexpected<Error> FailChain(std::string why, const std::string& where) {
   return Fail(Code::kCorrupt, std::move(why), where,
-              "keep the file as evidence and find out who changed it; moving it away starts a "
-              "new chain");
+              "keep the file as evidence and find out who changed it (lithify audit verify); "
+              "moving it and its older parts away starts a new chain");
+}
+
+// nullopt: the last record begins before `text`.
+Result<std::optional<Tail>> FindTail(std::string_view text, bool whole, const std::string& path) {
+  Tail tail;
+  size_t end = text.size();  // Lines at and after it are fragments.
+  const bool ended = text.empty() || text.back() == '\n';
+  if (!ended) end = text.rfind('\n') == std::string_view::npos ? 0 : text.rfind('\n') + 1;
+  while (end > 0) {
+    const size_t before = text.substr(0, end - 1).rfind('\n');
+    if (before == std::string_view::npos && !whole) return std::nullopt;
+    const size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    const std::string_view line = text.substr(begin, end - 1 - begin);
+    if (!line.ends_with(kTornMark)) {
+      auto parsed = ParseAuditLine(line);
+      if (!parsed) return FailChain(parsed.error().message, path + ": last record");
+      tail.empty = false;
+      tail.head = {.next_seq = parsed->record.seq + 1, .hash = parsed->record.hash};
+      tail.time = parsed->record.event.time;
+      break;
+    }
+    end = begin;
+  }
+  if (end == 0 && !whole) return std::nullopt;
+  if (end < text.size()) {
+    tail.fragment = std::string(text.substr(end));
+    tail.fragment_ended = ended;
+    if (ended) tail.fragment->pop_back();
+  }
+  return tail;
+}
+
+// Reads back from the end until the last record is found.
+Result<Tail> ReadTail(int fd, int64_t size, const std::string& path) {
+  for (int64_t span = kTailChunk;; span *= 4) {
+    const int64_t from = std::max<int64_t>(0, size - span);
+    LITHIFY_TRY_ASSIGN(const std::string text, ReadRange(fd, from, size, path));
+    LITHIFY_TRY_ASSIGN(std::optional<Tail> tail, FindTail(text, from == 0, path));
+    if (tail) return std::move(*tail);
+  }
+}
+
+// The seq of the first record of a file that has one.
+Result<uint64_t> ReadFirstSeq(int fd, int64_t size, const std::string& path) {
+  for (int64_t span = kTailChunk;; span *= 4) {
+    const int64_t to = std::min(size, span);
+    LITHIFY_TRY_ASSIGN(const std::string text, ReadRange(fd, 0, to, path));
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t newline = text.find('\n', begin);
+      if (newline == std::string::npos) break;
+      const std::string_view line = std::string_view(text).substr(begin, newline - begin);
+      begin = newline + 1;
+      if (line.ends_with(kTornMark)) continue;
+      const auto parsed = ParseAuditLine(line);
+      if (!parsed) return FailChain(parsed.error().message, path + ": first record");
+      return parsed->record.seq;
+    }
+    if (to == size) return FailChain("there is no record", path);
+  }
 }
 
 class FileAuditLog final : public AuditLog {
  public:
-  explicit FileAuditLog(std::string path) : path_(std::move(path)) {}
+  FileAuditLog(std::string path, AuditFileOptions options)
+      : path_(std::move(path)), options_(std::move(options)) {}
+
+  ~FileAuditLog() override {
+    // What cannot be signed now is by the next that closes the log.
+    if (unsigned_records_ > 0) static_cast<void>(SignEnd());
+  }
 
   Status Append(const AuditEvent& event) override {
-    LITHIFY_TRY_ASSIGN(const Descriptor fd, OpenLocked());
-    struct stat info{};
-    if (fstat(fd.get(), &info) != 0) return FailErrno(errno, "cannot stat the audit log", path_);
-    const int64_t size = info.st_size;
-    LITHIFY_TRY_ASSIGN(Tail tail, ReadTail(fd.get(), size));
-
-    std::string text;
-    std::string torn_hash;
-    if (tail.fragment) {
-      if (!tail.fragment_ended) {
-        tail.fragment->append(kTornMark);
-        text.append(kTornMark).append("\n");
-      }
-      torn_hash = Sha256Hex(*tail.fragment);
-    }
     const AuditEvent named = PrepareAuditEvent(event);
-    text += MakeAuditLine(named, torn_hash, tail.head);
-    text += '\n';
-
-    // One write for the line. What a failed one left goes away again, so that a full disk leaves
-    // no fragment; where that fails too, the next append repairs it.
-    if (Status written = WriteAll(fd.get(), text, path_); !written) {
-      [[maybe_unused]] const int undone = ftruncate(fd.get(), size);
-      return written;
+    for (;;) {
+      LITHIFY_TRY_ASSIGN(const Descriptor fd, OpenLocked());
+      LITHIFY_TRY_ASSIGN(const int64_t size, SizeOf(fd.get(), path_));
+      LITHIFY_TRY_ASSIGN(Tail tail, ReadTail(fd.get(), size, path_));
+      if (tail.empty) LITHIFY_TRY(ContinueOlder(tail));
+      std::string text;
+      std::string torn_hash;
+      if (tail.fragment) {
+        if (!tail.fragment_ended) {
+          tail.fragment->append(kTornMark);
+          text.append(kTornMark).append("\n");
+        }
+        torn_hash = Sha256Hex(*tail.fragment);
+      }
+      text += MakeAuditLine(named, torn_hash, tail.head);
+      text += '\n';
+      // A fragment is covered first, in the file that it is in.
+      if (options_.max_bytes > 0 && !tail.empty && !tail.fragment &&
+          size + std::ssize(text) > options_.max_bytes) {
+        LITHIFY_TRY(CloseActive(fd.get(), size));
+        continue;
+      }
+      LITHIFY_TRY(Write(fd.get(), size, text));
+      return Sign(tail.head, named.time);
     }
-    if (fsync(fd.get()) != 0) return FailErrno(errno, "cannot sync the audit log", path_);
-    // An empty file may be new: its name must survive a crash too.
-    if (size == 0) LITHIFY_TRY(SyncDirectory(DirectoryOf(path_)));
-    return {};
   }
 
   Result<std::vector<AuditRecord>> ReadAll(bool* torn_tail) override {
     if (torn_tail != nullptr) *torn_tail = false;
-    const Descriptor fd(open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-    if (fd.get() < 0 && errno == ENOENT) return std::vector<AuditRecord>{};
-    if (fd.get() < 0) return FailErrno(errno, "cannot open the audit log", path_);
-    // Shared: no half-written line of a living process is seen.
-    LITHIFY_TRY(Lock(fd.get(), LOCK_SH, path_));
-    struct stat info{};
-    if (fstat(fd.get(), &info) != 0) return FailErrno(errno, "cannot stat the audit log", path_);
-    LITHIFY_TRY_ASSIGN(const std::string text, ReadRange(fd.get(), 0, info.st_size, path_));
-    return ReadLines(text, torn_tail);
+    LITHIFY_TRY_ASSIGN(const LogFiles files, OpenLogFiles(path_));
+    std::vector<AuditRecord> records;
+    ChainWalker walker;
+    for (const std::string& part : files.older) {
+      const Descriptor fd(open(part.c_str(), O_RDONLY | O_CLOEXEC));
+      if (fd.get() < 0) return FailErrno(errno, "cannot open a part of the audit log", part);
+      LITHIFY_TRY_ASSIGN(const int64_t size, SizeOf(fd.get(), part));
+      LITHIFY_TRY(ReadLines(fd.get(), size, part, walker, records));
+    }
+    if (files.active.get() >= 0) {
+      LITHIFY_TRY(ReadLines(files.active.get(), files.active_bytes, path_, walker, records));
+    }
+    if (torn_tail != nullptr) *torn_tail = walker.in_fragment();
+    return records;
   }
 
  private:
   // Opens and locks the file that `path_` names now: it may be moved away while we wait.
   Result<Descriptor> OpenLocked() {
     for (;;) {
-      int raw = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-      if (raw < 0 && errno == ENOENT) {
-        LITHIFY_TRY(MakeDirectories(DirectoryOf(path_)));
-        raw = open(path_.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-      }
-      if (raw < 0) return FailErrno(errno, "cannot open the audit log", path_);
-      Descriptor fd(raw);
+      LITHIFY_TRY_ASSIGN(Descriptor fd, OpenToAppend(path_));
       LITHIFY_TRY(Lock(fd.get(), LOCK_EX, path_));
-      struct stat opened{};
-      struct stat named{};
-      if (fstat(fd.get(), &opened) != 0) {
-        return FailErrno(errno, "cannot stat the audit log", path_);
-      }
-      if (stat(path_.c_str(), &named) == 0 && named.st_ino == opened.st_ino &&
-          named.st_dev == opened.st_dev) {
-        return fd;
-      }
+      LITHIFY_TRY_ASSIGN(const bool named, IsNamed(fd.get(), path_));
+      if (named) return fd;
     }
   }
 
-  // Reads back from the end until the last record is found.
-  Result<Tail> ReadTail(int fd, int64_t size) {
-    int64_t span = static_cast<int64_t>(kTailChunk);
-    for (;; span *= 4) {
-      const int64_t from = std::max<int64_t>(0, size - span);
-      LITHIFY_TRY_ASSIGN(const std::string text, ReadRange(fd, from, size, path_));
-      LITHIFY_TRY_ASSIGN(std::optional<Tail> tail, FindTail(text, from == 0));
-      if (tail) return std::move(*tail);
-    }
+  // The chain of a file without a record goes on from the part before it. Under the lock.
+  Status ContinueOlder(Tail& tail) {
+    LITHIFY_TRY_ASSIGN(const std::vector<std::string> parts, OlderParts(path_));
+    if (parts.empty()) return {};
+    const std::string& last = parts.back();
+    const Descriptor fd(open(last.c_str(), O_RDONLY | O_CLOEXEC));
+    if (fd.get() < 0) return FailErrno(errno, "cannot open a part of the audit log", last);
+    LITHIFY_TRY_ASSIGN(const int64_t size, SizeOf(fd.get(), last));
+    LITHIFY_TRY_ASSIGN(Tail before, ReadTail(fd.get(), size, last));
+    if (before.empty || before.fragment) return FailChain("it does not end with a record", last);
+    tail.head = std::move(before.head);
+    return {};
   }
 
-  // nullopt: the last record begins before `text`.
-  Result<std::optional<Tail>> FindTail(std::string_view text, bool whole) {
-    Tail tail;
-    size_t end = text.size();  // Lines at and after it are fragments.
-    const bool ended = text.empty() || text.back() == '\n';
-    if (!ended) end = text.rfind('\n') == std::string_view::npos ? 0 : text.rfind('\n') + 1;
-    while (end > 0) {
-      const size_t before = text.substr(0, end - 1).rfind('\n');
-      if (before == std::string_view::npos && !whole) return std::nullopt;
-      const size_t begin = before == std::string_view::npos ? 0 : before + 1;
-      const std::string_view line = text.substr(begin, end - 1 - begin);
-      if (!line.ends_with(kTornMark)) {
-        auto parsed = ParseAuditLine(line);
-        if (!parsed) return FailChain(parsed.error().message, path_ + ": last record");
-        tail.head = {.next_seq = parsed->record.seq + 1, .hash = parsed->record.hash};
-        break;
-      }
-      end = begin;
+  // Gives the active file its name among the older parts. Under its lock: whoever waits for that
+  // finds that the name is gone, and opens the next file.
+  Status CloseActive(int fd, int64_t size) {
+    LITHIFY_TRY_ASSIGN(const uint64_t first, ReadFirstSeq(fd, size, path_));
+    const std::string part = OlderPart(path_, first);
+    struct stat info{};
+    if (stat(part.c_str(), &info) == 0) return FailChain("there is such a part already", part);
+    if (std::rename(path_.c_str(), part.c_str()) != 0) {
+      return FailErrno(errno, "cannot rename the audit log", path_);
     }
-    if (end == 0 && !whole) return std::nullopt;
-    if (end < text.size()) {
-      tail.fragment = std::string(text.substr(end));
-      tail.fragment_ended = ended;
-      if (ended) tail.fragment->pop_back();
-    }
-    return tail;
+    return SyncDirectory(DirectoryOf(path_));
   }
 
-  Result<std::vector<AuditRecord>> ReadLines(std::string_view text, bool* torn_tail) {
-    std::vector<AuditRecord> records;
-    ChainHead head;
-    std::optional<std::string> fragment;
-    size_t begin = 0;
-    for (int64_t number = 1; begin < text.size(); ++number) {
-      const size_t newline = text.find('\n', begin);
-      const bool ended = newline != std::string_view::npos;
-      const std::string_view line = text.substr(begin, ended ? newline - begin : newline);
-      begin = ended ? newline + 1 : text.size();
-      if (!ended || line.ends_with(kTornMark)) {
-        if (fragment) {
-          fragment->append("\n").append(line);
-        } else {
-          fragment = std::string(line);
-        }
-        continue;
-      }
-      const std::string where = path_ + ": line " + std::to_string(number);
-      auto parsed = ParseAuditLine(line);
-      if (!parsed) return FailChain(parsed.error().message, where);
-      if (Status chained = Continue(*parsed, fragment, head); !chained) {
-        return FailChain(chained.error().message, where);
-      }
-      fragment.reset();
-      records.push_back(std::move(parsed->record));
+  // One write for the line. What a failed one left goes away again, so that a full disk leaves no
+  // fragment; where that fails too, the next append repairs it.
+  Status Write(int fd, int64_t size, const std::string& text) {
+    if (Status written = WriteAll(fd, text, path_); !written) {
+      [[maybe_unused]] const int undone = ftruncate(fd, size);
+      return written;
     }
-    if (torn_tail != nullptr) *torn_tail = fragment.has_value();
-    return records;
+    if (fsync(fd) != 0) return FailErrno(errno, "cannot sync the audit log", path_);
+    // An empty file may be new: its name must survive a crash too.
+    if (size == 0) LITHIFY_TRY(SyncDirectory(DirectoryOf(path_)));
+    return {};
+  }
+
+  // After a record, if it is time. Under the lock of the log, so that checkpoints are in order.
+  Status Sign(const ChainHead& head, Time time) {
+    if (options_.signer == nullptr) return {};
+    const std::lock_guard lock(mutex_);
+    if (unsigned_records_++ == 0) unsigned_since_ = time;
+    const bool due = head.next_seq % options_.checkpoint_records == 0 ||
+                     unsigned_records_ >= options_.checkpoint_records ||
+                     time - unsigned_since_ >= options_.checkpoint_age;
+    if (!due) return {};
+    LITHIFY_TRY(WriteCheckpoint(head, time));
+    unsigned_records_ = 0;
+    return {};
+  }
+
+  Status SignEnd() {
+    LITHIFY_TRY_ASSIGN(const Descriptor fd, OpenLocked());
+    LITHIFY_TRY_ASSIGN(const int64_t size, SizeOf(fd.get(), path_));
+    LITHIFY_TRY_ASSIGN(const Tail tail, ReadTail(fd.get(), size, path_));
+    // Without a record it has just been begun: whoever did that signs.
+    if (tail.empty) return {};
+    return WriteCheckpoint(tail.head, tail.time);
+  }
+
+  Status WriteCheckpoint(const ChainHead& head, Time time) {
+    const std::string file = CheckpointFile(path_);
+    LITHIFY_TRY_ASSIGN(const Descriptor fd, OpenToAppend(file));
+    LITHIFY_TRY_ASSIGN(const int64_t size, SizeOf(fd.get(), file));
+    LITHIFY_TRY_ASSIGN(const std::string last,
+                       ReadRange(fd.get(), std::max<int64_t>(0, size - 1), size, file));
+    std::string text = CheckpointLine(options_.signer->Sign(head.next_seq - 1, head.hash, time));
+    text += '\n';
+    if (!last.empty() && last != "\n") text.insert(0, 1, '\n');  // A process died here.
+    if (Status written = WriteAll(fd.get(), text, file); !written) {
+      [[maybe_unused]] const int undone = ftruncate(fd.get(), size);
+      return written;
+    }
+    if (fsync(fd.get()) != 0) return FailErrno(errno, "cannot sync the checkpoints", file);
+    if (size == 0) LITHIFY_TRY(SyncDirectory(DirectoryOf(file)));
+    return {};
+  }
+
+  static Status ReadLines(int fd, int64_t size, const std::string& path, ChainWalker& walker,
+                          std::vector<AuditRecord>& records) {
+    LogLines lines(fd, size, path);
+    for (;;) {
+      LITHIFY_TRY_ASSIGN(const bool more, lines.Next());
+      if (!more) return {};
+      auto record = walker.Line(lines.line(), lines.ended());
+      if (!record) {
+        return FailChain(std::move(record.error().what),
+                         path + ": line " + std::to_string(lines.number()));
+      }
+      if (*record) records.push_back(std::move(**record));
+    }
   }
 
   const std::string path_;
+  const AuditFileOptions options_;
+  std::mutex mutex_;
+  uint64_t unsigned_records_ = 0;
+  Time unsigned_since_;
 };
 
 }  // namespace
@@ -289,8 +279,8 @@ std::string UserOfThisProcess() {
   return "uid-" + std::to_string(geteuid());
 }
 
-std::unique_ptr<AuditLog> OpenFileAuditLog(std::string path) {
-  return std::make_unique<FileAuditLog>(std::move(path));
+std::unique_ptr<AuditLog> OpenFileAuditLog(std::string path, AuditFileOptions options) {
+  return std::make_unique<FileAuditLog>(std::move(path), std::move(options));
 }
 
 }  // namespace lithify::observe

@@ -4,6 +4,7 @@
 #define LITHIFY_OBSERVE_AUDIT_LINE_H_
 
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,9 +43,40 @@ std::string MakeAuditLine(const AuditEvent& event, std::string_view torn_hash, C
 // The inverse, with the line's own hash checked. kCorrupt with the reason.
 Result<AuditLine> ParseAuditLine(std::string_view line);
 
-// kCorrupt unless `line` continues `head`, with exactly `fragment` (the bytes of a torn fragment,
-// or nullopt) before it; moves `head` on.
-Status Continue(const AuditLine& line, const std::optional<std::string>& fragment, ChainHead& head);
+// Goes over the lines of a log, oldest first, across all that it consists of.
+class ChainWalker {
+ public:
+  enum class Trouble {
+    kUnreadable,  // No line of a log at all.
+    kEdited,      // The line's own hash is not that of its bytes.
+    kGap,         // Lines before it are missing.
+    kReordered,   // It belongs further up, or is there twice.
+    kBroken,      // It does not continue the line before it, though its number does.
+    kTorn,        // The torn fragment before it is not the one that it covers.
+  };
+  struct Break {
+    Trouble trouble;
+    std::string what;
+    std::optional<uint64_t> seq;        // That the line gives itself.
+    std::optional<AuditRecord> record;  // Unless the line itself is wrong.
+  };
+
+  // The record, or nullopt for a part of a torn fragment. After a Break the walk goes on behind the
+  // line, so that one fault is told once. `ended`: the line had its newline.
+  std::expected<std::optional<AuditRecord>, Break> Line(std::string_view line, bool ended);
+
+  uint64_t next_seq() const { return next_seq_; }
+  bool in_fragment() const { return fragment_.has_value(); }
+  int64_t fragments() const { return fragments_; }  // That records cover.
+
+ private:
+  Break SkipWrong(std::string_view line, Error error);
+
+  uint64_t next_seq_ = 0;
+  std::optional<std::string> hash_ = std::string(64, '0');  // nullopt: nobody knows.
+  std::optional<std::string> fragment_;
+  int64_t fragments_ = 0;
+};
 
 }  // namespace lithify::observe
 

@@ -385,24 +385,6 @@ Result<AuditLine> ParseAuditLine(std::string_view line) {
   return out;
 }
 
-Status Continue(const AuditLine& line, const std::optional<std::string>& fragment,
-                ChainHead& head) {
-  if (line.record.seq != head.next_seq) {
-    return Fail(Code::kCorrupt, "expected seq " + std::to_string(head.next_seq) + ", found " +
-                                    std::to_string(line.record.seq) +
-                                    ": lines were removed, added or reordered");
-  }
-  if (line.prev_hash != head.hash) {
-    return Fail(Code::kCorrupt, "prev_hash is not the hash of the record before it");
-  }
-  if (line.torn != (fragment ? Sha256Hex(*fragment) : std::string())) {
-    return Fail(Code::kCorrupt, "the torn fragment before this line is not the one it covers");
-  }
-  head.hash = line.record.hash;
-  head.next_seq += 1;
-  return {};
-}
-
 std::string AuditEventJson(const AuditEvent& event) { return Dump(EventObject(event)); }
 
 std::string_view KindName(AuditKind kind) {

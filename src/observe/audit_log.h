@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -132,9 +133,29 @@ class AuditLog {
   virtual Result<std::vector<AuditRecord>> ReadAll(bool* torn_tail = nullptr) = 0;
 };
 
+class AuditSigner;  // observe/audit_checkpoint.h
+
+struct AuditFileOptions {
+  // A file that would become larger is closed, renamed to "<path>.<seq of its first record, 20
+  // digits>", and continued in a new one, whose first record goes on with the chain. 0: never.
+  int64_t max_bytes = 0;
+  // Signs where the chain stands, in "<path>.checkpoints": after so many records, at the first
+  // record that is so much later than what is not signed yet, and when the log is closed. Null:
+  // nothing is signed.
+  std::shared_ptr<const AuditSigner> signer = {};
+  uint64_t checkpoint_records = 100;
+  Duration checkpoint_age = std::chrono::minutes(10);
+};
+
 // `path` is a local file, created with its directory at the first append. Appends of all processes
-// are put in order by flock on the file (kUnsupported where the file system has none).
-std::unique_ptr<AuditLog> OpenFileAuditLog(std::string path);
+// are put in order by flock on the file (kUnsupported where the file system has none). All files of
+// the log are read. Append may give an error although the record is written, if its checkpoint
+// could not be: the next append tries again.
+std::unique_ptr<AuditLog> OpenFileAuditLog(std::string path, AuditFileOptions options = {});
+// `log`, but an Append that fails succeeds, and `told` gets its error: for those to whom going on
+// is worth more than the record (R178). `told` is called by any thread.
+std::unique_ptr<AuditLog> MakeLenientAuditLog(std::unique_ptr<AuditLog> log,
+                                              std::function<void(const Error&)> told);
 // Objects below `prefix` (a key and a slash), for trees in an object store: each is named by the
 // sequence number of its first line, "<20 digits>.jsonl". A record is appended to the last one by a
 // write with a condition, until it has kAuditObjectBytes; then the next begins. No line is ever

@@ -74,13 +74,13 @@ class StoreAuditLog final : public AuditLog {
     if (torn_tail != nullptr) *torn_tail = false;
     LITHIFY_TRY_ASSIGN(const std::vector<std::string> keys, Keys());
     std::vector<AuditRecord> records;
-    ChainHead head;
+    ChainWalker walker;
     for (const std::string& key : keys) {
-      if (key != prefix_ + NameOf(head.next_seq)) {
+      if (key != prefix_ + NameOf(walker.next_seq())) {
         return FailChain("an object before it is missing", key);
       }
       LITHIFY_TRY_ASSIGN(const storage::Blob blob, store_.Get(key, kObjectBytesMax));
-      LITHIFY_TRY(ReadLines(blob.bytes, key, head, records));
+      LITHIFY_TRY(ReadLines(blob.bytes, key, walker, records));
     }
     return records;
   }
@@ -120,18 +120,17 @@ class StoreAuditLog final : public AuditLog {
     return blob->bytes.find(doubt.line) != std::string::npos;
   }
 
-  static Status ReadLines(std::string_view text, const std::string& key, ChainHead& head,
+  static Status ReadLines(std::string_view text, const std::string& key, ChainWalker& walker,
                           std::vector<AuditRecord>& records) {
     for (int64_t number = 1; !text.empty(); ++number) {
       const size_t newline = text.find('\n');
       const std::string where = key + ": line " + std::to_string(number);
       if (newline == std::string_view::npos) return FailChain("the line has no end", where);
-      auto parsed = ParseAuditLine(text.substr(0, newline));
-      if (!parsed) return FailChain(parsed.error().message, where);
-      if (Status chained = Continue(*parsed, std::nullopt, head); !chained) {
-        return FailChain(chained.error().message, where);
-      }
-      records.push_back(std::move(parsed->record));
+      auto record = walker.Line(text.substr(0, newline), true);
+      if (!record) return FailChain(std::move(record.error().what), where);
+      // No line is ever torn here.
+      if (!*record) return FailChain("not a JSON object", where);
+      records.push_back(*std::move(*record));
       text.remove_prefix(newline + 1);
     }
     return {};
