@@ -72,7 +72,8 @@ Status Run(const std::string& uri, const std::string& path, int threads, const s
       return Fail(FromArrow(status));
     }
   }
-  const auto closed = (*writer)->Close() & (*file)->Close();
+  auto closed = (*writer)->Close();
+  if (closed.ok()) closed = (*file)->Close();
   if (!closed.ok()) return Fail(FromArrow(closed));
   return {};
 }
