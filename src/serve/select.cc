@@ -9,7 +9,7 @@
 #include <duckdb.h>
 
 #include <algorithm>
-#include <bit>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -34,6 +34,15 @@ std::string NameText(const TableName& name) {
   std::string text;
   for (const std::string& part : name.parts) text += (text.empty() ? "" : ".") + part;
   return text;
+}
+
+// Texts that the caller frees are constant in the C API, and what frees them takes others.
+std::string TakeText(const char* text) {
+  std::string out(text == nullptr ? "" : text);
+  void* memory = nullptr;
+  std::memcpy(&memory, &text, sizeof memory);
+  duckdb_free(memory);
+  return out;
 }
 
 // One statement from its text to its last row. Members are destroyed from the last to the first:
@@ -75,9 +84,7 @@ class Session {
     const idx_t count = duckdb_prepared_statement_column_count(statement_);
     for (idx_t i = 0; i < count; ++i) {
       types.push_back(duckdb_prepared_statement_column_logical_type(statement_, i));
-      const char* name = duckdb_prepared_statement_column_name(statement_, i);
-      held.emplace_back(name);
-      duckdb_free(std::bit_cast<void*>(name));  // It is ours, although it is called const.
+      held.push_back(TakeText(duckdb_prepared_statement_column_name(statement_, i)));
       known = known && types.back() != nullptr &&
               duckdb_get_type_id(types.back()) != DUCKDB_TYPE_INVALID;
     }

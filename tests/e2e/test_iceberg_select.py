@@ -1,5 +1,5 @@
-"""SELECT on Iceberg tables without a server: rows as pyiceberg reads them, or as the test says where
-it does not; which files and columns are read."""
+"""SELECT on Iceberg tables without a server: rows as pyiceberg reads them, or as the test says
+where it does not; which files and columns are read."""
 
 import collections
 import datetime as dt
@@ -91,7 +91,7 @@ def test_nested_types(lake):
         arrow = pa.Table.from_pylist(nested_rows(number * 13, 13), table.schema().as_arrow())
         it.commit_data(table, [it.foreign_data_file(table, arrow, row_group_size=5)])
     assert rows_of(lake) == it.sorted_rows(nested_rows(0, 78))
-    found = select(lake, "SELECT id, place.inner.deep AS deep, len(tags) AS n, attributes['k'] AS k "
+    found = select(lake, "SELECT place.inner.deep AS deep, len(tags) AS n, attributes['k'] AS k "
                          "FROM sales.t ORDER BY id LIMIT 4").to_pylist()
     assert [row["deep"] for row in found] == [None, None, None, 7]
     assert [row["n"] for row in found] == [None, 0, 1, 3]
@@ -245,7 +245,8 @@ def test_partition_columns_that_only_metadata_has(lake):
     it.commit_data(table, files)
     assert rows_of(lake) == it.sorted_rows(
         [{"id": n, "region": ("eu", "us", None)[n // 5]} for n in range(15)])
-    found = select(lake, "SELECT region, count(*) AS n FROM sales.t GROUP BY 1 ORDER BY 1 NULLS LAST")
+    found = select(lake, "SELECT region, count(*) AS n FROM sales.t GROUP BY 1 "
+                         "ORDER BY 1 NULLS LAST")
     assert found.to_pylist() == [{"region": "eu", "n": 5}, {"region": "us", "n": 5},
                                  {"region": None, "n": 5}]
 
@@ -336,7 +337,8 @@ def test_joins_and_aggregates_are_those_of_duckdb(lake):
 
 def test_a_table_that_is_not_there(lake):
     lake.plain()
-    for sql, what in (("SELECT * FROM sales.u", "not_found"), ("SELECT nope FROM sales.t", "line 1"),
+    for sql, what in (("SELECT * FROM sales.u", "not_found"),
+                      ("SELECT nope FROM sales.t", "line 1"),
                       ("SELECT * FROM sales.t AT (VERSION => 5)", "no snapshot"),
                       (f"SELECT * FROM '{it.local(paths(lake)[0])}'", "not_found")):
         table, error = run(lake, sql)
