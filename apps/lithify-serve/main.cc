@@ -12,8 +12,11 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "embed/audit.h"
 #include "embed/environment.h"
 #include "embed/hive_session.h"
+#include "embed/iceberg_session.h"
+#include "serve/audit_trail.h"
 #include "serve/executor.h"
 #include "serve/identity.h"
 #include "serve/job_registry.h"
@@ -62,7 +65,9 @@ Result<config::HiveConfig> LoadConfig(const Options& options) {
 
 // The whole server, from its configuration to the signal that ends it.
 Status Serve(const Options& options) {
-  LITHIFY_TRY_ASSIGN(const config::HiveConfig config, LoadConfig(options));
+  LITHIFY_TRY_ASSIGN(config::HiveConfig config, LoadConfig(options));
+  // One log for all that the server does, whatever catalog it is in.
+  if (config.audit_log.path.empty()) config.audit_log.path = embed::StatePath("server.audit.jsonl");
   const config::ServerConfig& server = config.server;
   SystemClock clock;
   SystemRandom random;
@@ -75,6 +80,9 @@ Status Serve(const Options& options) {
   serve::Sessions sessions({.idle = server.session_idle, .absolute = server.session_max}, clock,
                            random);
   serve::Executor executor(std::move(access), jobs);
+  const auto warn = [](const Error& error) {
+    std::fprintf(stderr, "lithify-serve: audit: %s\n", error.ToString().c_str());
+  };
   for (const std::string& warning : authenticator->Warnings()) {
     std::fprintf(stderr, "lithify-serve: warning: %s\n", warning.c_str());
   }
@@ -86,11 +94,14 @@ Status Serve(const Options& options) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  LITHIFY_TRY_ASSIGN(auto log, embed::OpenAuditFile(config.audit_log, config.audit_log.path, warn));
+  serve::AuditTrail audit(std::move(log), warn);
   LITHIFY_TRY_ASSIGN(const auto listener, serve::Listener::Start({.config = server,
                                                                   .authenticator = *authenticator,
                                                                   .executor = executor,
                                                                   .jobs = jobs,
                                                                   .sessions = sessions,
+                                                                  .audit = audit,
                                                                   .clock = clock,
                                                                   .random = random,
                                                                   .version = LITHIFY_VERSION}));

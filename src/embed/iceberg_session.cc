@@ -43,17 +43,12 @@ bool SameOrigin(const std::string& one, const std::string& other) {
   return first && second && *first == *second;
 }
 
-// One log per REST catalog and user, under the user's state directory.
-std::string StatePath(std::string_view uri) {
+// One log per REST catalog and user.
+std::string RestLogName(std::string_view uri) {
   std::string host(uri.substr(uri.find("://") + 3));
   host = host.substr(0, host.find_first_of("/?#"));
   std::ranges::replace(host, ':', '_');
-  const char* state = std::getenv("XDG_STATE_HOME");  // NOLINT(concurrency-mt-unsafe)
-  const char* home = std::getenv("HOME");             // NOLINT(concurrency-mt-unsafe)
-  std::string base = state != nullptr && *state == '/' ? std::string(state)
-                     : home != nullptr                 ? std::string(home) + "/.local/state"
-                                                       : std::string("/var/tmp");
-  return base + "/lithify/" + host + ".audit.jsonl";
+  return host + ".audit.jsonl";
 }
 
 // Locations without the files of this machine.
@@ -83,6 +78,15 @@ class BucketLocations final : public storage::Locations {
 };
 
 }  // namespace
+
+std::string StatePath(const std::string& file_name) {
+  const char* state = std::getenv("XDG_STATE_HOME");  // NOLINT(concurrency-mt-unsafe)
+  const char* home = std::getenv("HOME");             // NOLINT(concurrency-mt-unsafe)
+  const std::string base = state != nullptr && *state == '/' ? std::string(state)
+                           : home != nullptr                 ? std::string(home) + "/.local/state"
+                                                             : std::string("/var/tmp");
+  return base + "/lithify/" + file_name;
+}
 
 Result<TableName> ParseTableName(std::string_view text) {
   LITHIFY_TRY_ASSIGN(auto parsed, catalog::ParseTableIdent(text));
@@ -140,7 +144,7 @@ Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog, const C
     LITHIFY_TRY_ASSIGN(path, SqlitePath(catalog.uri));
     beside = path + ".audit.jsonl";
   } else if (IsHttp(catalog.uri)) {
-    beside = StatePath(catalog.uri);
+    beside = StatePath(RestLogName(catalog.uri));
   } else {
     return Fail(Code::kInvalid, "a catalog's URI begins with sqlite://, http:// or https://",
                 catalog.uri);

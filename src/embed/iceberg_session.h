@@ -102,6 +102,10 @@ class IcebergSession {
   std::string audit_path_;
 };
 
+// A file of that name below the user's state directory: $XDG_STATE_HOME/lithify,
+// ~/.local/state/lithify or /var/tmp/lithify.
+std::string StatePath(const std::string& file_name);
+
 // The catalog called `name` in the configuration, with the flags above it; a catalog that is not
 // there is made of the flags alone. kInvalid, naming the catalogs there are, without a URI.
 //

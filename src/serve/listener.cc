@@ -77,12 +77,14 @@ class CallerMiddleware final : public flight::ServerMiddleware {
 
 class CallerFactory final : public flight::ServerMiddlewareFactory {
  public:
-  explicit CallerFactory(Authenticator& authenticator) : authenticator_(authenticator) {}
+  CallerFactory(Authenticator& authenticator, AuditTrail& audit, const Clock& clock)
+      : authenticator_(authenticator), audit_(audit), clock_(clock) {}
 
   arrow::Status StartCall(const flight::CallInfo& info, const flight::ServerCallContext& context,
                           std::shared_ptr<flight::ServerMiddleware>* middleware) override {
     const flight::CallHeaders& headers = context.incoming_headers();
     auto caller = Authenticate(Header(headers, "authorization"));
+    if (!caller || caller->issued) RecordLogin(caller, context.peer());
     if (!caller && info.method == flight::FlightMethod::Handshake) return Refuse(caller.error());
     *middleware = std::make_shared<CallerMiddleware>(
         std::move(caller), CookieValue(Header(headers, "cookie"), kSessionCookie));
@@ -100,11 +102,89 @@ class CallerFactory final : public flight::ServerMiddlewareFactory {
     return authenticator_.Authenticate(credentials);
   }
 
+  // What shows a token each time is no login: its statements are on record.
+  void RecordLogin(const Result<Caller>& caller, const std::string& client) {
+    observe::AuditEvent event;
+    event.phase = observe::AuditEvent::Phase::kRecorded;
+    event.kind = observe::AuditKind::kAuth;
+    event.procedure = "login";
+    event.time = clock_.Now();
+    event.client_ip = client;
+    event.actor = caller ? caller->name : std::string(kUnknownCaller);
+    if (caller) event.subject = caller->subject;
+    if (!caller) {
+      event.failed = true;
+      event.error = caller.error().ToString();
+      event.error_code = CodeName(caller.error().code);
+    }
+    audit_.Record(std::move(event));
+  }
+
   Authenticator& authenticator_;
+  AuditTrail& audit_;
+  const Clock& clock_;
 };
 
-// One statement while it runs.
+// "select", "call", "show": the statement type of the audit log.
+struct StatementType {
+  std::string operator()(const sql::Query&) const { return "select"; }
+  std::string operator()(const sql::Call& call) const { return call.procedure; }
+  std::string operator()(const sql::ExplainCall& explain) const {
+    return "explain_" + explain.call.procedure;
+  }
+  std::string operator()(const sql::SetProperties&) const { return "set_properties"; }
+  std::string operator()(const sql::UnsetProperties&) const { return "unset_properties"; }
+  std::string operator()(const sql::CancelJob&) const { return "cancel_job"; }
+  std::string operator()(const sql::Describe&) const { return "describe"; }
+  template <typename Show>
+  std::string operator()(const Show&) const {
+    return "show";
+  }
+};
+
+// Of a statement, without what came of it.
+observe::AuditEvent StatementEvent(const CallContext& call, std::string text, Time now) {
+  observe::AuditEvent event;
+  event.phase = observe::AuditEvent::Phase::kRecorded;
+  event.kind = observe::AuditKind::kQuery;
+  event.time = now;
+  event.actor = call.caller.name;
+  event.subject = call.caller.subject;
+  event.roles = call.caller.roles;
+  event.groups = call.caller.groups;
+  event.session_id = call.session;
+  event.client_ip = call.client;
+  event.query_id = call.job_id;  // That of the job, if it is one.
+  event.query_text = std::move(text);
+  return event;
+}
+
+void AddFailure(const Error& error, observe::AuditEvent& event) {
+  event.failed = true;
+  event.error = error.ToString();
+  event.error_code = CodeName(error.code);
+}
+
+// One statement while it runs. On record when it ends, whatever came of it.
 struct Running {
+  Running(AuditTrail& trail, const Clock& the_clock)
+      : audit(trail), clock(the_clock), begin(the_clock.Monotonic()) {}
+  ~Running() {
+    if (!planned) return;
+    observe::AuditEvent event = StatementEvent(call, planned->text, clock.Now());
+    event.procedure = std::visit(StatementType(), planned->statement);
+    event.duration_ms =
+        std::chrono::duration_cast<std::chrono::milliseconds>(clock.Monotonic() - begin).count();
+    if (error) AddFailure(*error, event);
+    audit.Record(std::move(event));
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  AuditTrail& audit;
+  const Clock& clock;
+  const Duration begin;
+  std::optional<Error> error;
   CallContext call;
   std::shared_ptr<const PlannedStatement> planned;
   std::shared_ptr<arrow::RecordBatch> parameters;
@@ -193,8 +273,9 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
 
   Status Listen() {
     LITHIFY_TRY_ASSIGN(auto options, MakeOptions(services_.config));
-    options.middleware.emplace_back(std::string(kMiddleware),
-                                    std::make_shared<CallerFactory>(services_.authenticator));
+    options.middleware.emplace_back(
+        std::string(kMiddleware),
+        std::make_shared<CallerFactory>(services_.authenticator, services_.audit, services_.clock));
     tls_ = !options.tls_certificates.empty();
     const arrow::Status started = Init(options);
     if (started.ok()) return {};
@@ -359,7 +440,13 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
   Result<std::shared_ptr<const PlannedStatement>> Plan(std::string_view text,
                                                        const CallContext& call) {
     const CancelFlag never;
-    return services_.executor.Plan(text, call, never);
+    auto planned = services_.executor.Plan(text, call, never);
+    if (planned) return planned;
+    observe::AuditEvent event = StatementEvent(call, std::string(text), services_.clock.Now());
+    event.procedure = "plan";
+    AddFailure(planned.error(), event);
+    services_.audit.Record(std::move(event));
+    return planned;
   }
 
   Result<Offered> Offer(const flight::FlightDescriptor& request, const CallContext& call) {
@@ -406,11 +493,21 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
 
   Result<std::shared_ptr<Running>> Begin(CallContext call, StoredStatement statement,
                                          const std::string& handle) {
-    auto running = std::make_shared<Running>();
+    auto running = std::make_shared<Running>(services_.audit, services_.clock);
     running->call = std::move(call);
     running->planned = std::move(statement.planned);
     running->parameters = std::move(statement.parameters);
     running->silent = observe::MakeSilentProgress();
+    if (Status admitted = Admit(*running, handle); !admitted) {
+      running->error = admitted.error();
+      return Fail(std::move(admitted.error()));
+    }
+    return running;
+  }
+
+  // A job, if it is one, and a place among the statements that run.
+  Status Admit(Running& statement, const std::string& handle) {
+    Running* const running = &statement;
     const PlannedStatement& planned = *running->planned;
     if (planned.changes && planned.call) {
       const auto table = planned.call->Table();
@@ -422,7 +519,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     }
     LITHIFY_TRY_ASSIGN(running->slot,
                        running_.Begin(running->call.caller.owner, handle, Stopper(*running)));
-    return running;
+    return {};
   }
 
   // Of one that is alive as long as its slot.
@@ -448,7 +545,10 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     };
     run.progress = [this, raw] { return ProgressJson(*raw); };
     run.gone = [&context] { return context.is_cancelled(); };
-    run.to_flight = [raw](const Error& error) { return Told(error, raw->call); };
+    run.to_flight = [raw](const Error& error) {
+      raw->error = error;
+      return Told(error, raw->call);
+    };
     run.stop = Stopper(*raw);
     run.owner = running;
     run.bytes_max = services_.config.result_bytes_max;

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "config/config.h"
+#include "serve/audit_trail.h"
 #include "serve/executor.h"
 #include "serve/identity.h"
 #include "serve/sessions.h"
@@ -27,6 +28,7 @@ class Listener {
     Executor& executor;
     JobRegistry& jobs;
     Sessions& sessions;
+    AuditTrail& audit;
     const Clock& clock;
     Random& random;
     std::string version;

@@ -41,6 +41,14 @@ class Server:
         assert code is None or ended == code, self.errors.read_text()
         return self.errors.read_text()
 
+    @property
+    def audit_log(self):
+        return self.directory / "state" / "lithify" / "server.audit.jsonl"
+
+    def audited(self):
+        """The audit log's lines, once the server has stopped."""
+        return [json.loads(line) for line in self.audit_log.read_text().splitlines()]
+
     # --- the command line ------------------------------------------------------------------------
 
     def command(self, *statements, token=None, args=(), format_="json"):

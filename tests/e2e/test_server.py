@@ -286,6 +286,39 @@ def test_sessions_have_a_default_schema(lake, served):
         cursor.close()
 
 
+# --- audit ---------------------------------------------------------------------------------------
+
+def test_everything_is_on_record(lake, served):
+    """R056, R168 to R171: statements and changes in one chain, texts without secrets."""
+    lake.plain(files=4)
+    job = served.row(REWRITE)["job_id"]
+    served.row("SELECT count(*) FROM sales.t WHERE note = 'Bearer abcdefghijklmnop.qrstuv'")
+    served.error("SELECT * FROM sales.nothing")
+    served.rows("SHOW TABLES")
+    served.stop()
+    verified = cli.run("audit", "verify", served.audit_log, "--json")
+    assert verified.json["ok"] is True, verified.out
+    events = served.audited()
+    steps = [event for event in events if event["kind"] == "maintenance"]
+    assert [(event["phase"], event["job_id"]) for event in steps] == [("intent", job),
+                                                                      ("committed", job)]
+    queries = {event["statement_type"]: event for event in events if event["kind"] == "query"}
+    assert queries["rewrite_data_files"]["query_id"] == job
+    assert queries["rewrite_data_files"]["status"] == "success"
+    assert queries["rewrite_data_files"]["query"]["text"] == REWRITE
+    assert "abcdefghijklmnop" not in served.audit_log.read_text()
+    assert queries["plan"]["status"] == "failure" and "sales.nothing" in queries["plan"]["error"]
+    assert all(event["client_ip"] and event["actor"] for event in queries.values())
+
+
+def test_a_refused_login_is_on_record(lake, start):
+    server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'))
+    assert "denied" in server.error("SHOW TABLES")
+    server.stop()
+    (event,) = server.audited()
+    assert (event["kind"], event["statement_type"], event["status"]) == ("auth", "login", "failure")
+
+
 # --- cancelling and stopping ---------------------------------------------------------------------
 
 SLOW = {"LD_PRELOAD": str(cli.REPOSITORY / "build" / "tests" / "slow_read.so"),
