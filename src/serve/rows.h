@@ -29,7 +29,7 @@ enum class ColumnType {
   kByte,   // uint8
   kDouble,
   kBool,
-  kTime,   // timestamp[us, UTC]
+  kTime,   // timestamp[us], in UTC
   kBytes,  // binary
   kTexts,  // list<utf8>
 };

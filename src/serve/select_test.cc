@@ -499,7 +499,7 @@ TEST_F(SelectTest, RowTables) {
   tables_.tables["never"] =
       MakeRowTable(x, []() -> Result<Rows> { return Fail(Code::kDenied, "not for you", "there"); });
   EXPECT_EQ(Run("SELECT * FROM system.jobs ORDER BY job"),
-            "a,1,0.5,true,2025-11-24 16:00:00.000001Z;b,null,null,null,null");
+            "a,1,0.5,true,2025-11-24 16:00:00.000001;b,null,null,null,null");
   EXPECT_EQ(Run("SELECT count(*) FROM system.jobs WHERE rows IS NULL"), "1");
   EXPECT_EQ(Run("SELECT count(*), max(x) FROM none"), "0,null");
   EXPECT_EQ(Run("SELECT a.x, b.x FROM later a, later b"), "7,7");

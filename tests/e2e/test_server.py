@@ -462,6 +462,58 @@ def test_no_token_is_unauthenticated(lake, start):
     assert caught.value.status_code == adbc_driver_manager.AdbcStatusCode.UNAUTHENTICATED
 
 
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """One authority's certificate and key for 127.0.0.1, and another's."""
+    directory = tmp_path_factory.mktemp("tls")
+    for name in ("server", "other"):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+                        "/CN=" + name, "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
+                        "-keyout", directory / f"{name}.key", "-out", directory / f"{name}.crt"],
+                       check=True, capture_output=True)
+    return directory
+
+
+def test_tls(lake, start, certificates):
+    lake.plain(files=1)
+    server = start(servers.lake_config(lake),
+                   "--set", f"server.tls_cert_file={certificates / 'server.crt'}",
+                   "--set", f"server.tls_key_file={certificates / 'server.key'}")
+    assert server.url.startswith("grpc+tls://")
+    trusted = ("--ca-file", str(certificates / "server.crt"))
+    assert server.rows("SHOW NAMESPACES", args=trusted)
+    server.error("SHOW NAMESPACES", args=("--ca-file", str(certificates / "other.crt")))
+    server.error("SHOW NAMESPACES")
+    plain = server.url.replace("grpc+tls://", "grpc://")
+    refused = subprocess.run([servers.CLIENT, "--url", plain, "-e", "SHOW NAMESPACES"],
+                             capture_output=True, timeout=60, check=False)
+    assert refused.returncode == 1
+    root = (certificates / "server.crt").read_text()
+    with (server.connect(**{"adbc.flight.sql.client_option.tls_root_certs": root}) as connection,
+          connection.cursor() as cursor):
+        cursor.execute("SHOW NAMESPACES")
+        assert cursor.fetchall() == [("lake", "sales")]
+
+
+def test_clients_with_certificates(lake, start, certificates):
+    """server.tls_client_ca_file: who shows no certificate of that authority gets nowhere."""
+    server = start(servers.lake_config(lake),
+                   "--set", f"server.tls_cert_file={certificates / 'server.crt'}",
+                   "--set", f"server.tls_key_file={certificates / 'server.key'}",
+                   "--set", f"server.tls_client_ca_file={certificates / 'other.crt'}")
+    root = (certificates / "server.crt").read_bytes()
+    chain, key = ((certificates / f"other.{kind}").read_bytes() for kind in ("crt", "key"))
+
+    def healthy(**options):
+        with flight.connect(server.url, tls_root_certs=root, **options) as client:
+            return list(client.do_action(flight.Action("HealthCheck", b"")))
+
+    assert healthy(cert_chain=chain, private_key=key)
+    with pytest.raises((flight.FlightError, pa.ArrowException)):
+        healthy()
+
+
 def test_rows_of_the_client(lake, served):
     """Formats of lithify sql."""
     lake.create("t", PLAIN)
