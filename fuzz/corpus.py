@@ -398,7 +398,11 @@ def token_seeds(out):
     corpus.add(b"\0" + b".".join([*parts, b"AAAA"]))
     corpus.add(b"\1" + json.dumps(claims).encode())
     del header["crit"]
-    corpus.add(b"\2" + json.dumps(header).encode() + b"\0" + json.dumps(claims).encode())
+    for algorithm, key, size in (("EdDSA", "k", 64), ("RS256", "r", 256), ("ES256", "e", 64),
+                                 ("PS512", "r", 256)):
+        header.update(alg=algorithm, kid=key)
+        corpus.add(b"\2" + b"\0".join([json.dumps(header).encode(), json.dumps(claims).encode(),
+                                        b"s" * size]))
     keys = [{"kty": "RSA", "kid": "r", "alg": "RS256", "use": "sig", "e": "AQAB", "n": "u" * 342},
             {"kty": "EC", "kid": "e", "crv": "P-256", "x": "A" * 43, "y": "A" * 43},
             {"kty": "OKP", "kid": "k", "crv": "Ed25519", "x": "A" * 43, "key_ops": ["verify"]},

@@ -1,6 +1,6 @@
 // Tokens that callers send, and what an issuer publishes. The first byte says what the rest is: a
-// token; claims, which are then signed as they are; a header with a NUL and claims behind it; a set
-// of keys.
+// token; claims, which are then signed as they are; a header, claims and a signature with a NUL
+// between them; a set of keys.
 #include <algorithm>
 #include <chrono>
 
@@ -29,6 +29,13 @@ class FixedKeys final : public net::KeySource {
 const net::SigningKey& Key() {
   static const net::SigningKey key("k", "EdDSA");
   return key;
+}
+
+// What the issuer publishes: one key for each of the libraries and ways.
+std::vector<JsonWebKey> Published() {
+  static const net::SigningKey rsa("r", "RS256");
+  static const net::SigningKey ec("e", "ES256");
+  return Must(net::ParseJwks(net::JwksOf({&Key(), &rsa, &ec})), "our keys");
 }
 
 bool IsPlain(std::string_view text) {
@@ -65,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using fuzz::Require;
   fuzz::Taker taker(fuzz::Text(data, size));
   const int kind = taker.Byte() % 4;
-  static fuzz::FixedKeys keys(fuzz::Must(net::ParseJwks(net::JwksOf({&fuzz::Key()})), "our key"));
+  static fuzz::FixedKeys keys(fuzz::Published());
   if (kind == 0) {
     const std::string token(taker.Bytes(size));
     (void)net::UnverifiedJwtExpiry(token);
@@ -74,8 +81,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     (void)fuzz::Verify(fuzz::Key().Sign(std::string(taker.Bytes(size))), keys);
   } else if (kind == 2) {
     const std::string header(taker.Until('\0'));
-    const std::string token =
-        net::EncodeBase64Url(header) + "." + net::EncodeBase64Url(taker.Bytes(size)) + ".AAAA";
+    const std::string claims(taker.Until('\0'));
+    const std::string token = net::EncodeBase64Url(header) + "." + net::EncodeBase64Url(claims) +
+                              "." + net::EncodeBase64Url(taker.Bytes(size));
     (void)net::UnverifiedJwtExpiry(token);
     Require(!fuzz::Verify(token, keys), "nothing is signed by that");
   } else {

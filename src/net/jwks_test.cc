@@ -44,6 +44,7 @@ struct World {
     if (request.target.ends_with("/.well-known/openid-configuration")) {
       return Answer(200, discovery);
     }
+    if (!home.empty() && request.target != home) return Answer(404, "");
     ScriptedAnswer answer = Answer(status, body);
     answer.before = wait;
     return answer;
@@ -71,6 +72,7 @@ struct World {
   int status = 200;
   std::string body = JwksOf({&Key(0)});
   std::string discovery;
+  std::string home;  // Where the keys are; empty: everywhere.
   std::chrono::milliseconds wait{0};
   ScriptedServer server;
   std::unique_ptr<HttpClient> http;
@@ -171,6 +173,31 @@ TEST(JwksSource, Discovery) {
   const auto found = Discover(world.options.issuer, *world.http, seconds(5));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->token_endpoint, world.server.Url("/token"));
+}
+
+// Where the keys were is asked once; when they are there no more, the issuer is.
+TEST(JwksSource, KeysThatMoved) {
+  World world;
+  world.options.issuer = world.server.Url("/realms/a");
+  const auto move_to = [&](const std::string& target) {
+    std::lock_guard lock(world.mutex);
+    world.home = target;
+    world.discovery = R"({"issuer":")" + world.options.issuer + R"(","jwks_uri":")" +
+                      world.server.Url(target) + "\"}";
+  };
+  move_to("/keys");
+  EXPECT_EQ(world.Find("k0"), "k0");
+  world.clock.Sleep(minutes(10));
+  EXPECT_EQ(world.Find("k0"), "k0");
+  EXPECT_EQ(world.requests(), 3u);  // Discovery, keys, keys.
+  move_to("/new-keys");
+  world.clock.Sleep(minutes(10));
+  EXPECT_EQ(world.Find("k0"), "k0");
+  EXPECT_EQ(world.requests(), 4u);
+  world.Publish(200, JwksOf({&Key(1)}));
+  world.clock.Sleep(seconds(10));
+  EXPECT_EQ(world.Find("k1"), "k1");
+  EXPECT_EQ(world.server.Requests().back().target, "/new-keys");
 }
 
 TEST(JwksSource, DiscoveryOfSomebodyElse) {

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
+
+#include "net/http.h"
 
 namespace lithify::net {
 namespace {
@@ -21,7 +21,6 @@ struct Free {
   void operator()(cjose_jwk_t* jwk) const { cjose_jwk_release(jwk); }
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
   void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  void operator()(uint8_t* bytes) const { std::free(bytes); }
 };
 template <typename T>
 using Owned = std::unique_ptr<T, Free>;
@@ -92,13 +91,14 @@ std::optional<KeyKind> KindFor(std::string_view algorithm) {
   return std::nullopt;
 }
 
+bool IsBase64Url(std::string_view text) {
+  return !text.empty() && text.size() % 4 != 1 && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_';
+  });
+}
+
 std::optional<std::array<std::string_view, 3>> SplitJws(std::string_view token) {
-  const auto fits = [](std::string_view part) {
-    return !part.empty() && std::ranges::all_of(part, [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             c == '-' || c == '_';
-    });
-  };
   const size_t first = token.find('.');
   if (first == std::string_view::npos) return std::nullopt;
   const size_t second = token.find('.', first + 1);
@@ -106,18 +106,16 @@ std::optional<std::array<std::string_view, 3>> SplitJws(std::string_view token) 
   const std::array<std::string_view, 3> parts = {token.substr(0, first),
                                                  token.substr(first + 1, second - first - 1),
                                                  token.substr(second + 1)};
-  if (!std::ranges::all_of(parts, fits)) return std::nullopt;
+  if (!std::ranges::all_of(parts, IsBase64Url)) return std::nullopt;
   return parts;
 }
 
 std::optional<std::string> DecodeBase64Url(std::string_view text) {
-  if (text.empty() || text.size() % 4 == 1) return std::nullopt;
-  cjose_err error{};
-  uint8_t* bytes = nullptr;
-  size_t size = 0;
-  if (!cjose_base64url_decode(text.data(), text.size(), &bytes, &size, &error)) return std::nullopt;
-  const Owned<uint8_t> owned(bytes);
-  return std::string(reinterpret_cast<const char*>(bytes), size);
+  if (!IsBase64Url(text)) return std::nullopt;
+  std::string standard(text);
+  for (char& c : standard) c = c == '-' ? '+' : c == '_' ? '/' : c;
+  standard.append((4 - standard.size() % 4) % 4, '=');
+  return DecodeBase64(standard);
 }
 
 Result<std::string> VerifyJws(std::string_view token, const std::string& algorithm,

@@ -20,8 +20,11 @@ struct KeyKind {
 };
 std::optional<KeyKind> KindFor(std::string_view algorithm);
 
-// The three parts between the dots, as they are; nullopt unless there are three that are not empty,
-// of characters of base64url.
+// Whether it is base64url without padding, and not empty. Nothing else is shown to cjose, which
+// ends the process over a '=' where none belongs (version 0.6.2).
+bool IsBase64Url(std::string_view text);
+
+// The three parts between the dots, as they are; nullopt unless there are three of base64url.
 std::optional<std::array<std::string_view, 3>> SplitJws(std::string_view token);
 
 std::optional<std::string> DecodeBase64Url(std::string_view text);

@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 constexpr int kDepthMax = 16;
 constexpr size_t kKeysMax = 100;
 constexpr size_t kNameBytesMax = 512;  // Of a subject, a role, …: they go into logs.
+constexpr size_t kKeyTextMax = 2732;   // A number of 16,384 bits.
 constexpr size_t kRolesMax = 1000;
 constexpr double kSecondsMax = 253'402'300'799;  // The year 9999.
 
@@ -83,18 +84,19 @@ std::optional<JsonWebKey> ReadKey(const Json& key) {
     Json kept = {{"kty", *type}};
     for (const char* name : names) {
       const auto value = Text(key, name);
-      if (!value || value->empty()) return false;
+      if (!value || value->size() > kKeyTextMax || !IsBase64Url(*value)) return false;
       kept[name] = *value;
     }
+    if (*type == "EC") kept["crv"] = *curve;
     out.json = kept.dump(-1, ' ', false, Json::error_handler_t::replace);
     return true;
   };
   if (*type == "RSA") return members({"n", "e"}) ? std::optional(out) : std::nullopt;
   out.curve = *curve;
-  if (*type == "EC") return members({"crv", "x", "y"}) ? std::optional(out) : std::nullopt;
+  if (*type == "EC") return members({"x", "y"}) ? std::optional(out) : std::nullopt;
   if (*type != "OKP" || *curve != "Ed25519") return std::nullopt;
   out.json = Text(key, "x").value_or("");
-  return out;
+  return IsBase64Url(out.json) ? std::optional(out) : std::nullopt;
 }
 
 bool Fits(const JsonWebKey& key, std::string_view algorithm) {

@@ -159,7 +159,12 @@ TEST(Jwt, TheKeyMustBeForTheAlgorithm) {
                      JwksOf({&Rsa()}, R"(,"use":"sig","alg":"RS256","key_ops":["verify"])")));
   const JsonWebKey wrong{
       .id = "k", .type = "EC", .curve = "P-384", .algorithm = "", .json = p384.PublicJson()};
-  EXPECT_EQ(VerifyJws(token, "ES256", wrong).error().code, Code::kDenied);
+  EXPECT_THAT(VerifyJws(token, "ES256", wrong).error().message, HasSubstr("not for the token's"));
+  JsonWebKey narrow = ParseJwks(JwksOf({&Rsa()})).value().at(0);
+  const std::string by_rsa = Rsa().Sign(Claims());
+  EXPECT_TRUE(VerifyJws(by_rsa, "RS256", narrow));
+  narrow.algorithm = "RS512";
+  EXPECT_THAT(VerifyJws(by_rsa, "RS256", narrow).error().message, HasSubstr("not for the token's"));
   const SigningKey weak("k", "RS256", 1024);
   EXPECT_THAT(Refusal(weak.Sign(Claims()), JwksOf({&weak})), HasSubstr("less than 2048 bits"));
 }
@@ -332,8 +337,15 @@ TEST(Jwks, WhatIsNone) {
   const std::string token = Rsa().Sign(Claims());
   EXPECT_THAT(Refusal(token, R"({"keys":[{"kty":"RSA","kid":"rsa","n":"AA","e":"AQAB"}]})"),
               HasSubstr("denied"));
-  EXPECT_THAT(Refusal(token, R"({"keys":[{"kty":"RSA","kid":"rsa","n":"!","e":"!"}]})"),
-              HasSubstr("denied"));
+  // cjose would end the process over the first.
+  for (const char* number : {"uuuuu=uu", "AQAB==", "!", "AQA\\n", "A", "a+/b"}) {
+    const std::string jwks =
+        R"({"keys":[{"kty":"RSA","kid":"rsa","n":")" + std::string(number) +
+        R"(","e":"AQAB"},{"kty":"EC","kid":"e","crv":"P-256","x":"AAAA","y":")" + number +
+        R"("},{"kty":"OKP","crv":"Ed25519","kid":"k","x":")" + number + "\"}]}";
+    EXPECT_THAT(ParseJwks(jwks).value(), IsEmpty()) << number;
+    EXPECT_THAT(Refusal(token, jwks), HasSubstr("does not publish")) << number;
+  }
 }
 
 }  // namespace

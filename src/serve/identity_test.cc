@@ -207,10 +207,13 @@ TEST(Identity, AVerifiedToken) {
 TEST(Identity, WhileTheIssuerCannotBeAskedNobodyIsDenied) {
   World world;
   world.UseIssuer();
-  world.auth.providers = {AuthProvider::kBearer, AuthProvider::kAnonymous};
+  world.auth.providers = {AuthProvider::kBearer, AuthProvider::kTokenExchange,
+                          AuthProvider::kAnonymous};
+  world.auth.client_id = "lithify";
   world.keys_status = 503;
   EXPECT_THAT(world.Refused("Bearer " + world.Token("alice"), Code::kTransient),
               HasSubstr("status 503"));
+  EXPECT_THAT(world.Asked("/token"), IsEmpty());  // Nor is anything else tried.
 }
 
 TEST(Identity, PasswordsBecomeTokens) {
@@ -301,6 +304,39 @@ TEST(Identity, TokensAreExchanged) {
   EXPECT_EQ(world.Asked("/token").size(), 2u);
   world.clock.Sleep(seconds(60));
   EXPECT_THAT(world.Refused("Bearer " + brought), HasSubstr("invalid_request"));
+}
+
+// A token in exchange is used again for half of the life that it has left, at most.
+TEST(Identity, ExchangedTokensAreNotUsedUpToTheirEnd) {
+  World world;
+  world.UseIssuer();
+  world.auth.providers = {AuthProvider::kTokenExchange};
+  world.auth.client_id = "lithify";
+  world.clock.Sleep(seconds(270));  // Leaves 30 s.
+  world.Issue(world.Token("alice"));
+  EXPECT_EQ(world.Good("Bearer brought").subject, "alice");
+  world.clock.Sleep(seconds(14));
+  EXPECT_EQ(world.Good("Bearer brought").subject, "alice");
+  EXPECT_EQ(world.Asked("/token").size(), 1u);
+  world.clock.Sleep(seconds(1));
+  EXPECT_EQ(world.Good("Bearer brought").subject, "alice");
+  EXPECT_EQ(world.Asked("/token").size(), 2u);
+}
+
+// The same subject of two issuers is two owners.
+TEST(Identity, OwnersAreOfAnIssuer) {
+  World world;
+  world.auth.jwks_url = world.server.Url("/keys");
+  const auto owner = [&](const std::string& issuer, const std::string& subject) {
+    return world
+        .Good("Bearer " + Key().Sign(R"({"iss":")" + issuer + R"(","sub":")" + subject +
+                                     R"(","exp":1800000300})"))
+        .owner;
+  };
+  EXPECT_NE(owner("https://a.example/", "u"), owner("https://b.example/", "u"));
+  EXPECT_NE(owner("https://a.example/", "u"), owner("https://a.example/u", "u"));
+  EXPECT_NE(owner("https://a.example/", "uu"), owner("https://a.example/u", "u"));
+  EXPECT_EQ(owner("https://a.example/", "u"), owner("https://a.example/", "u"));
 }
 
 TEST(Identity, TheFirstThatIsSatisfiedDecides) {
