@@ -90,6 +90,11 @@ class Checker {
     if (auth_.providers.empty()) {
       Problem("providers", "must name at least one, or nobody can come in");
     }
+    if (auth_.Uses(AuthProvider::kOidcPassword) && !auth_.Uses(AuthProvider::kBearer)) {
+      Problem("providers",
+              "\"oidc_password\" needs \"bearer\" beside it: a client goes on with the "
+              "token that it is given");
+    }
     bool takes_all = false;
     for (const AuthProvider provider : auth_.providers) {
       if (provider == AuthProvider::kTokenExchange && takes_all) {

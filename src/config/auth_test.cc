@@ -119,8 +119,9 @@ keys_life = "2h"
   EXPECT_THAT(Problem("audience = \"lake\""), HasSubstr("cannot be checked"));
   EXPECT_THAT(Problem("client_secret = \"hunter2\""), HasSubstr("goes with auth.client_id"));
   EXPECT_THAT(Problem("client_secret = \"hunter2\""), Not(HasSubstr("hunter2")));
-  EXPECT_THAT(Problem("providers = [\"oidc_password\"]"), HasSubstr("auth.client_id"));
-  EXPECT_EQ(Problem("providers = [\"oidc_password\"]\nclient_id = \"c\"\n"
+  EXPECT_THAT(Problem("providers = [\"oidc_password\", \"bearer\"]"), HasSubstr("auth.client_id"));
+  EXPECT_THAT(Problem("providers = [\"oidc_password\"]"), HasSubstr("needs \"bearer\" beside it"));
+  EXPECT_EQ(Problem("providers = [\"oidc_password\", \"bearer\"]\nclient_id = \"c\"\n"
                     "issuer = \"https://id.example\""),
             "none");
 }

@@ -29,8 +29,8 @@ struct Caller {
   bool verified = false;   // The issuer's signature, and all else, was checked here.
   bool anonymous = false;  // Came without credentials.
   bool issued = false;     // `token` is new to the client: tell it, so that it can go on with it.
-  // Who owns what the caller makes: sessions, jobs. The same issuer and subject, or the same user
-  // at the identity provider, or the same token by a hash whose key ends with the process.
+  // Who owns what the caller makes: sessions, jobs. The same issuer and subject, or the same token
+  // by a hash whose key ends with the process.
   std::string owner;
 };
 

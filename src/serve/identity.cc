@@ -177,11 +177,9 @@ class OidcPassword final : public Provider {
                                                credentials.password, basis_.auth.scope));
     LITHIFY_TRY_ASSIGN(Caller caller, basis_.IdentifyIssued(issued));
     caller.issued = true;
-    if (!caller.verified) {
-      // The identity provider itself has said so.
-      caller.name = credentials.user;
-      caller.owner = "user:" + credentials.user;
-    }
+    // The identity provider itself has said so. The owner is the token's all the same: the client
+    // comes back with nothing else.
+    if (!caller.verified) caller.name = credentials.user;
     return caller;
   }
 

@@ -256,15 +256,20 @@ TEST(Identity, PasswordsBecomeTokens) {
 
 TEST(Identity, APasswordWithoutCheckedTokens) {
   World world;
-  world.auth.providers = {AuthProvider::kOidcPassword};
+  world.auth.providers = {AuthProvider::kOidcPassword, AuthProvider::kBearer};
   world.auth.token_endpoint = world.server.Url("/token");
   world.auth.client_id = "lithify";
   world.Issue("opaque");
   const Caller caller = world.Good(Basic("alice", "x"));
   EXPECT_EQ(caller.name, "alice");
   EXPECT_FALSE(caller.verified);
-  EXPECT_EQ(caller.owner, "user:alice");
   EXPECT_EQ(caller.expires_at, world.clock.Now() + seconds(300));
+  // What was begun with the password goes on with the token.
+  const Caller later = world.Good("Bearer opaque");
+  EXPECT_EQ(later.name, "unknown");
+  EXPECT_EQ(later.owner, caller.owner);
+  world.Issue("another");
+  EXPECT_NE(world.Good(Basic("alice", "x")).owner, caller.owner);
 }
 
 // The issuer's document must not send passwords elsewhere.
