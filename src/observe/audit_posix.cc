@@ -194,10 +194,9 @@ Result<LogFiles> OpenLogFiles(const std::string& path) {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
     LogFiles files;
-    files.active = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (files.active.get() < 0 && errno != ENOENT) {
-      return FailErrno(errno, "cannot open the audit log", path);
-    }
+    const int raw = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (raw < 0 && errno != ENOENT) return FailErrno(errno, "cannot open the audit log", path);
+    files.active = Descriptor(raw);
     if (files.active.get() < 0) {
       // None yet, or one process is between renaming the old and making the new one: then what is
       // listed might miss a part.
