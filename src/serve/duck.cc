@@ -150,8 +150,9 @@ Result<std::string> Duck::Parse(std::string_view sql) {
   return out;
 }
 
-DuckWatch::DuckWatch(duckdb_connection connection, const CancelFlag& cancel, Duration time_max)
-    : connection_(connection), cancel_(cancel), time_max_(time_max) {
+DuckWatch::DuckWatch(duckdb_connection connection, const CancelFlag& cancel, Duration time_max,
+                     CancelFlag& stopped)
+    : connection_(connection), cancel_(cancel), time_max_(time_max), stopped_(stopped) {
   if (time_max > Duration::zero()) deadline_ = clock_.Monotonic() + time_max;
   thread_ = std::thread([this] { Run(); });
 }

@@ -54,15 +54,14 @@ class Duck {
 // destroyed.
 class DuckWatch {
  public:
-  // `cancel` and the connection outlive this. `time_max` zero: there is no bound.
-  DuckWatch(duckdb_connection connection, const CancelFlag& cancel, Duration time_max);
+  // All of these outlive this; `stopped` is raised with a stop of either kind. `time_max` zero:
+  // there is no bound.
+  DuckWatch(duckdb_connection connection, const CancelFlag& cancel, Duration time_max,
+            CancelFlag& stopped);
   ~DuckWatch();
   DuckWatch(const DuckWatch&) = delete;
   DuckWatch& operator=(const DuckWatch&) = delete;
 
-  // Raised with a stop of either kind; also by Stop().
-  const CancelFlag& stopped() const { return stopped_; }
-  void Stop() { stopped_.Request(); }
   // kCancelled or kLimit, if that is why.
   std::optional<Error> reason() const;
 
@@ -75,7 +74,7 @@ class DuckWatch {
   const Duration time_max_;
   SystemClock clock_;
   std::optional<Duration> deadline_;
-  CancelFlag stopped_;
+  CancelFlag& stopped_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;

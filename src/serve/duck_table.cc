@@ -148,7 +148,7 @@ Result<std::unique_ptr<Scanning>> OpenScan(const Bound& bound, duckdb_init_info 
   TableRead read;
   read.filter = bound.table->filter;
   read.threads = bound.tables->threads();
-  read.cancel = bound.tables->cancel();
+  read.cancel = &bound.tables->stopped();
   std::vector<std::shared_ptr<arrow::Field>> fields;
   for (idx_t i = 0; i < duckdb_init_get_column_count(info); ++i) {
     const idx_t column = duckdb_init_get_column_index(info, i);

@@ -37,14 +37,13 @@ class DuckTables {
 
   // Registers the function, and a view "lithify_N" for each table.
   Status Register(duckdb_connection connection);
-  // What the statement's streams look at. Set before any is opened; outlives them.
-  void set_cancel(const CancelFlag* cancel) { cancel_ = cancel; }
+  // What the statement's streams look at.
+  CancelFlag& stopped() { return stopped_; }
   static std::string ViewName(size_t table);
 
   const std::vector<DuckTable>& tables() const { return tables_; }
   int threads() const { return threads_; }
   duckdb_connection second() const { return second_; }
-  const CancelFlag* cancel() const { return cancel_; }
   // The first error that is noted stays.
   void Note(Error error);
   std::optional<Error> error() const;
@@ -53,7 +52,7 @@ class DuckTables {
   std::vector<DuckTable> tables_;
   const int threads_;
   const duckdb_connection second_;
-  const CancelFlag* cancel_ = nullptr;
+  CancelFlag stopped_;
   mutable std::mutex mutex_;
   std::optional<Error> error_;
 };

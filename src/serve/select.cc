@@ -65,7 +65,7 @@ class Session {
   }
 
   ~Session() {
-    if (watch_ != nullptr) watch_->Stop();
+    if (tables_ != nullptr) tables_->stopped().Request();
     if (has_result_) duckdb_destroy_result(&result_);
     if (statement_ != nullptr) duckdb_destroy_prepare(&statement_);
   }
@@ -180,8 +180,8 @@ class Session {
     LITHIFY_TRY(FindTables(provider, cancel, tables, replacements));
     tables_ = std::make_unique<DuckTables>(std::move(tables), limits_.threads, duck_->second());
     // From now on things take as long as they take.
-    watch_ = std::make_unique<DuckWatch>(duck_->connection(), cancel, limits_.time_max);
-    tables_->set_cancel(&watch_->stopped());
+    watch_ = std::make_unique<DuckWatch>(duck_->connection(), cancel, limits_.time_max,
+                                         tables_->stopped());
     LITHIFY_TRY(tables_->Register(duck_->connection()));
     LITHIFY_TRY_ASSIGN(const std::string sql, parsed_->Replace(replacements));
     return PrepareStatement(sql);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -39,6 +40,20 @@ constexpr std::array kDeniedFunctions = {"current_setting",
                                          "query_table",
                                          "sleep_ms",
                                          "write_log"};
+
+// Values as large as a number says: DuckDB makes them outside of its memory limit, in one step that
+// cannot be interrupted. The number is argument `size`, from 0; -1: the greatest of all.
+struct Growing {
+  const char* name;
+  int size;
+};
+constexpr std::array kGrowing = {
+    Growing{"array_resize", 1}, Growing{"bitstring", 1}, Growing{"generate_series", -1},
+    Growing{"list_resize", 1},  Growing{"lpad", 1},      Growing{"range", -1},
+    Growing{"repeat", 1},       Growing{"rpad", 1},
+};
+// Of all of them in one statement, multiplied: one may be within another.
+constexpr double kGrowthMax = 1e7;
 
 template <size_t kCount>
 bool Contains(const std::array<const char*, kCount>& names, const std::string& name) {
@@ -257,6 +272,10 @@ class TreeWalk {
     }
     if (!node.is_object()) return {};
     LITHIFY_TRY(CheckFunction(node));
+    if (Is(node, "type", "TABLE_FUNCTION")) {
+      // Of the function itself, which gives rows and no value, all but its name.
+      return Members(node.value("function", Json::object()), scope);
+    }
     if (Is(node, "type", "SHOW_REF") && !Text(node, "table_name").empty()) {
       return Fail(Code::kDenied, "only DESCRIBE and SUMMARIZE of a table or query are to be had",
                   "", "ask system.* for what there is");
@@ -299,7 +318,7 @@ class TreeWalk {
               "RECURSIVE_CTE_NODE");
   }
 
-  static Status CheckFunction(const Json& node) {
+  Status CheckFunction(const Json& node) {
     if (Is(node, "type", "TABLE_FUNCTION")) {
       const auto function = node.find("function");
       const std::string name =
@@ -310,10 +329,56 @@ class TreeWalk {
                   "repeat, json_each and json_tree");
     }
     const std::string name = Lower(Text(node, "function_name"));
-    if (!name.empty() && Contains(kDeniedFunctions, name)) {
+    if (name.empty()) return {};
+    if (Contains(kDeniedFunctions, name)) {
       return Fail(Code::kDenied, "the function " + name + " is not to be had here");
     }
+    const auto* growing = std::ranges::find(kGrowing, name, &Growing::name);
+    if (growing != kGrowing.end()) return CheckGrowth(node, *growing);
+    if (name == "printf" || name == "format") return CheckPattern(node, name);
     return {};
+  }
+
+  static double Number(const Json& argument) {
+    static const Json::json_pointer kValue("/value/value");
+    const bool number = Is(argument, "class", "CONSTANT") && argument.contains(kValue) &&
+                        argument.at(kValue).is_number();
+    return number ? std::abs(argument.at(kValue).get<double>()) : kGrowthMax * 2;
+  }
+
+  Status CheckGrowth(const Json& node, const Growing& growing) {
+    const Json arguments = node.value("children", Json::array());
+    double size = 1;
+    if (growing.size < 0) {
+      for (const Json& argument : arguments) size = std::max(size, Number(argument));
+    } else if (arguments.size() > static_cast<size_t>(growing.size)) {
+      size = std::max(size, Number(arguments[static_cast<size_t>(growing.size)]));
+    }
+    growth_ *= size;
+    if (growth_ <= kGrowthMax) return {};
+    return Fail(Code::kDenied,
+                std::string("the function ") + growing.name +
+                    " would make values of a size that is not known, or too large",
+                "", "write its size as a number; with range() as a table there may be more rows");
+  }
+
+  // Patterns say how wide a value gets.
+  static Status CheckPattern(const Json& node, const std::string& name) {
+    static const Json::json_pointer kPattern("/children/0/value/value");
+    const bool known = node.contains(kPattern) && node.at(kPattern).is_string();
+    const std::string pattern = known ? node.at(kPattern).get<std::string>() : "";
+    int digits = 0;
+    bool asks = false;  // For a width among the arguments.
+    int open = 0;       // Braces; two in a row stand for one that is text, which does no harm here.
+    for (const char c : pattern) {
+      digits = std::isdigit(static_cast<unsigned char>(c)) != 0 ? digits + 1 : 0;
+      if (c == '{') ++open;
+      if (c == '}') open = 0;
+      asks = asks || digits > 4 || (name == "printf" ? c == '*' : open > 1);
+    }
+    if (known && !asks) return {};
+    return Fail(Code::kDenied, "the pattern of " + name + " may make values of any size", "",
+                "write the pattern as a text, with widths of up to four digits");
   }
 
   Status Table(const Json& node, const Names& scope) {
@@ -352,6 +417,7 @@ class TreeWalk {
   std::vector<std::pair<const Json*, size_t>>& places_;
   std::vector<const Json*>& qualified_;
   std::set<std::string> expressions_;
+  double growth_ = 1;
 };
 
 }  // namespace

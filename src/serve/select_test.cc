@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "serve/duck.h"
 #include "serve/row_table.h"
 
 namespace lithify::serve {
@@ -145,6 +147,7 @@ class SelectTest : public testing::Test {
       if (*batch == nullptr) return text;
       EXPECT_TRUE((*batch)->ValidateFull().ok());
       for (int64_t row = 0; row < (*batch)->num_rows(); ++row) {
+        if (text.size() > 100'000) return "too much text";
         if (!text.empty()) text += ";";
         for (int c = 0; c < (*batch)->num_columns(); ++c) {
           if (c > 0) text += ",";
@@ -596,12 +599,93 @@ INSTANTIATE_TEST_SUITE_P(
         "SELECT * FROM temp.main.x", "SELECT * FROM system.information_schema.tables",
         "FROM sales.orders SELECT query('SELECT 1')", "SELECT * EXCLUDE (id) FROM nobody"));
 
-// DuckDB itself refuses, too, should a name come through.
-TEST_F(SelectTest, NothingIsLeftBehind) {
+TEST_F(SelectTest, WhatIsAllowed) {
   EXPECT_EQ(Run("SELECT 1"), "1");
   EXPECT_EQ(Run("SELECT * FROM range(3)"), "0;1;2");
   EXPECT_EQ(Run("SELECT unnest([1, 2])"), "1;2");
   EXPECT_EQ(Run("SELECT count(*) FROM json_each('[1, 2]')"), "2");
+  EXPECT_EQ(Run("VALUES (1), (2)"), "1;2");
+  EXPECT_EQ(Run("SELECT 1;"), "1");
+  EXPECT_EQ(Run("(SELECT 1) UNION ALL (SELECT 2) ORDER BY 1"), "1;2");
+}
+
+// DuckDB makes single values outside of its memory limit.
+TEST_F(SelectTest, ValuesOfAnySizeAreRefused) {
+  for (const char* expression :
+       {"length(repeat('a', 3000000000))", "length(REPEAT(repeat('a', 100000), 100000))",
+        "len(range(200000000))", "len(generate_series(1, 200000000))",
+        "len([x for x in range(10000) if len(range(x)) > 0])", "length(lpad('x', 1500000000, 'y'))",
+        "length(rpad('x', (SELECT 1500000000), 'y'))", "len(list_resize([1], 1000000000))",
+        "len(list_transform(range(100000), lambda x: range(100000)))", "printf('%200000000d', 1)",
+        "printf('%*d', 200000000, 1)", "format('{:>200000000}', 1)",
+        "format('{:>{}}', 1, 200000000)", "length(bitstring('1', 1000000000))"}) {
+    EXPECT_THAT(Run(std::string("SELECT ") + expression), testing::StartsWith("denied: "))
+        << expression;
+  }
+  EXPECT_EQ(Run("SELECT repeat('ab', 2), lpad('7', 3, '0'), range(2), printf('%05d', 7)"),
+            "abab,007,list<l: int64>[0, 1],00007");
+  EXPECT_EQ(Run("SELECT count(*) FROM range(20000000)"), "20000000");
+}
+
+// The second fence: what goes around the parser gets no further.
+TEST(Duck, RefusesByItself) {
+  const std::string file = testing::TempDir() + "lithify-duck.csv";
+  std::ofstream(file) << "secret\n1\n";
+  auto duck = Duck::Open({.memory_bytes = int64_t{64} << 20, .threads = 2});
+  ASSERT_TRUE(duck) << duck.error().ToString();
+  const auto refused = [&](const std::string& sql) {
+    const auto done = (*duck)->Execute(sql);
+    return done ? std::string("done") : done.error().message;
+  };
+  for (const std::string& sql :
+       {"FROM read_csv('" + file + "')",
+        "FROM read_text('" + file + "')",
+        "FROM read_blob('" + file + "')",
+        "FROM '" + file + "'",
+        "FROM read_json('" + file + "')",
+        "FROM read_parquet('" + file + "')",
+        "FROM sniff_csv('" + file + "')",
+        "FROM read_duckdb('" + file + "')",
+        "COPY (SELECT 1) TO '" + file + ".out'",
+        "ATTACH '" + file + ".db'",
+        "EXPORT DATABASE '" + file + ".d'",
+        "IMPORT DATABASE '" + file + ".d'",
+        std::string("INSTALL httpfs"),
+        std::string("LOAD httpfs"),
+        "LOAD '" + file + "'",
+        std::string("SET enable_external_access = true"),
+        std::string("SET lock_configuration = false"),
+        std::string("SET memory_limit = '8GB'"),
+        std::string("SET temp_directory = '/tmp'"),
+        std::string("RESET temp_directory"),
+        std::string("SET allow_unsigned_extensions = true"),
+        std::string("SET disabled_filesystems = ''"),
+        std::string("SET threads = 64"),
+        std::string("SET custom_extension_repository = 'http://127.0.0.1'"),
+        std::string("SET autoinstall_known_extensions = true"),
+        std::string("PRAGMA enable_profiling = 'json'"),
+        std::string("FROM read_csv('http://127.0.0.1:1/x.csv')"),
+        std::string("FROM read_parquet('s3://bucket/x.parquet')"),
+        std::string("CREATE PERSISTENT SECRET s (TYPE S3)")}) {
+    EXPECT_NE(refused(sql), "done") << sql;
+  }
+  // An empty list, and not the names of what is there.
+  EXPECT_EQ(refused("SELECT CASE WHEN count(*) > 0 THEN error('se' || 'en') END FROM glob('/*')")
+                .find("seen"),
+            std::string::npos);
+  // Controls.
+  EXPECT_EQ(refused("SELECT 1"), "done");
+  EXPECT_FALSE(std::ifstream(file + ".out").good());
+  EXPECT_FALSE(std::ifstream(file + ".db").good());
+}
+
+TEST(Duck, StatementsSeeNothingOfEachOther) {
+  auto one = Duck::Open({});
+  auto other = Duck::Open({});
+  ASSERT_TRUE(one && other);
+  EXPECT_TRUE((*one)->Execute("CREATE TABLE t AS SELECT 42 AS x"));
+  EXPECT_TRUE((*one)->Execute("SELECT x FROM t"));
+  EXPECT_FALSE((*other)->Execute("SELECT x FROM t"));
 }
 
 }  // namespace
