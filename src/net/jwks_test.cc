@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/manual_clock.h"
 #include "net/jwt_signed.h"
 #include "net/scripted_server.h"
 
@@ -17,16 +18,6 @@ namespace {
 using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::HasSubstr;
-
-class ManualClock final : public Clock {
- public:
-  Time Now() const override { return Time{seconds(1'000'000)} + Monotonic(); }
-  Duration Monotonic() const override { return Duration(micros_.load()); }
-  void Sleep(Duration d) override { micros_ += d.count(); }
-
- private:
-  std::atomic<int64_t> micros_{5};
-};
 
 const SigningKey& Key(int i) {
   static const SigningKey keys[] = {{"k0", "ES256"}, {"k1", "ES256"}};

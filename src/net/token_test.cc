@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/manual_clock.h"
 #include "net/scripted_server.h"
 
 namespace lithify::net {
@@ -16,16 +17,6 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
 using Then = ScriptedAnswer::Then;
-
-class ManualClock final : public Clock {
- public:
-  Time Now() const override { return Time{seconds(1'000'000)} + Monotonic(); }
-  Duration Monotonic() const override { return Duration(micros_.load()); }
-  void Sleep(Duration d) override { micros_ += d.count(); }
-
- private:
-  std::atomic<int64_t> micros_{5};
-};
 
 std::unique_ptr<HttpClient> Client() {
   HttpOptions options;

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/manual_clock.h"
 #include "net/jwt_signed.h"
 #include "net/scripted_server.h"
 
@@ -25,16 +26,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-class ManualClock final : public Clock {
- public:
-  Time Now() const override { return Time{seconds(1'800'000'000)} + Monotonic(); }
-  Duration Monotonic() const override { return Duration(micros_.load()); }
-  void Sleep(Duration d) override { micros_ += d.count(); }
-
- private:
-  std::atomic<int64_t> micros_{0};
-};
 
 const SigningKey& Key() {
   static const SigningKey key("k", "ES256");

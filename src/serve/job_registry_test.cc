@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/manual_clock.h"
+
 namespace lithify::serve {
 namespace {
 
@@ -14,16 +16,6 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-
-class ManualClock final : public Clock {
- public:
-  Time Now() const override { return Time{seconds(1'800'000'000)} + Monotonic(); }
-  Duration Monotonic() const override { return Duration(micros_.load()); }
-  void Sleep(Duration d) override { micros_ += d.count(); }
-
- private:
-  std::atomic<int64_t> micros_{0};
-};
 
 Caller Named(const std::string& name) {
   Caller caller;

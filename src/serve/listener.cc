@@ -267,7 +267,8 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
  public:
   explicit FlightListener(const Services& services)
       : services_(services),
-        statements_(services.clock, services.random, {}),
+        tickets_(services.clock, services.random, {.oldest_goes = true}),
+        prepared_(services.clock, services.random, {}),
         running_({.all = static_cast<size_t>(services.config.statements_max),
                   .of_owner = static_cast<size_t>(services.config.statements_per_user_max)}) {}
 
@@ -358,7 +359,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
       statement.planned = *std::move(planned);
     } else if (const auto* prepared = std::get_if<flightsql::PreparedUpdate>(&*command)) {
       ARROW_ASSIGN_OR_RAISE(auto parameters, ReadParameters(*reader));
-      auto stored = statements_.Get(prepared->handle, call.caller.owner);
+      auto stored = prepared_.Get(prepared->handle, call.caller.owner);
       if (!stored) return Told(stored.error(), call);
       statement = *std::move(stored);
       if (parameters) statement.parameters = std::move(parameters);
@@ -459,7 +460,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
       return Issue({.planned = std::move(planned), .parameters = nullptr}, call);
     }
     if (const auto* prepared = std::get_if<flightsql::PreparedQuery>(&command)) {
-      LITHIFY_TRY_ASSIGN(auto stored, statements_.Get(prepared->handle, call.caller.owner));
+      LITHIFY_TRY_ASSIGN(auto stored, prepared_.Get(prepared->handle, call.caller.owner));
       return Issue(std::move(stored), call);
     }
     LITHIFY_TRY_ASSIGN(auto schema, QuestionSchema(command));
@@ -470,7 +471,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
   Result<Offered> Issue(StoredStatement statement, const CallContext& call) {
     auto schema = statement.planned->result;
     if (!schema) schema = arrow::schema({});  // Known once it runs.
-    LITHIFY_TRY_ASSIGN(auto handle, statements_.Add(call.caller.owner, std::move(statement)));
+    LITHIFY_TRY_ASSIGN(auto handle, tickets_.Add(call.caller.owner, std::move(statement)));
     return Offered{.schema = std::move(schema),
                    .ticket = flightsql::PackCommand(flightsql::StatementTicket{std::move(handle)})};
   }
@@ -486,9 +487,9 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
 
   // What runs once is taken out by the first who asks (R069).
   Result<StoredStatement> Redeem(const std::string& handle, const std::string& owner) {
-    LITHIFY_TRY_ASSIGN(auto stored, statements_.Get(handle, owner));
+    LITHIFY_TRY_ASSIGN(auto stored, tickets_.Get(handle, owner));
     if (!stored.planned->changes) return stored;
-    return statements_.Take(handle, owner);
+    return tickets_.Take(handle, owner);
   }
 
   Result<std::shared_ptr<Running>> Begin(CallContext call, StoredStatement statement,
@@ -639,7 +640,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     const auto planned = Plan(*query, call);
     if (!planned) return Told(planned.error(), call);
     const auto handle =
-        statements_.Add(call.caller.owner, {.planned = *planned, .parameters = nullptr});
+        prepared_.Add(call.caller.owner, {.planned = *planned, .parameters = nullptr});
     if (!handle) return Told(handle.error(), call);
     flightsql::PreparedStatement prepared{
         .handle = *handle, .dataset_schema = {}, .parameter_schema = {}};
@@ -652,7 +653,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
                       std::unique_ptr<flight::ResultStream>* result) {
     const auto handle = flightsql::ParseClosePrepared(body);
     if (!handle) return Told(handle.error(), call);
-    statements_.Remove(*handle, call.caller.owner);
+    prepared_.Remove(*handle, call.caller.owner);
     return Reply({}, result);
   }
 
@@ -675,7 +676,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
                                flight::FlightMessageReader& reader,
                                flight::FlightMetadataWriter& writer) {
     ARROW_ASSIGN_OR_RAISE(auto parameters, ReadParameters(reader));
-    const Status bound = statements_.Bind(handle, call.caller.owner, std::move(parameters));
+    const Status bound = prepared_.Bind(handle, call.caller.owner, std::move(parameters));
     if (!bound) return Told(bound.error(), call);
     return writer.WriteMetadata(*arrow::Buffer::FromString(flightsql::PackBoundHandle(handle)));
   }
@@ -705,7 +706,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
       if (ticket == nullptr) continue;
       found = running_.Stop(call.caller.owner, ticket->handle) || found;
       // One that has not begun never will.
-      statements_.Remove(ticket->handle, call.caller.owner);
+      tickets_.Remove(ticket->handle, call.caller.owner);
     }
     return found;
   }
@@ -810,7 +811,8 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
   }
 
   const Services services_;
-  StatementStore statements_;
+  StatementStore tickets_;
+  StatementStore prepared_;
   RunningStatements running_;
   bool tls_ = false;
 };

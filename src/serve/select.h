@@ -7,8 +7,6 @@
 #ifndef LITHIFY_SERVE_SELECT_H_
 #define LITHIFY_SERVE_SELECT_H_
 
-#include <arrow/c/abi.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -19,6 +17,10 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/result.h"
+
+// Arrow's C data interface.
+struct ArrowArray;
+struct ArrowSchema;
 
 namespace arrow {
 class RecordBatch;

@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/manual_clock.h"
+
 namespace lithify::serve {
 namespace {
 
@@ -14,16 +16,6 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::HasSubstr;
-
-class ManualClock final : public Clock {
- public:
-  Time Now() const override { return Time{seconds(1'000'000)}; }
-  Duration Monotonic() const override { return Duration(micros_.load()); }
-  void Sleep(Duration d) override { micros_ += d.count(); }
-
- private:
-  std::atomic<int64_t> micros_{5};
-};
 
 Caller CallerWith(const std::string& token, const std::string& owner) {
   Caller caller;

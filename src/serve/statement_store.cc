@@ -1,5 +1,6 @@
 #include "serve/statement_store.h"
 
+#include <algorithm>
 #include <array>
 #include <cinttypes>
 #include <cstdio>
@@ -44,15 +45,24 @@ Result<StatementStore::Entries::iterator> StatementStore::Find(const std::string
   return at->second;
 }
 
+Status StatementStore::MakeRoom(const std::string& owner) {
+  const auto owned = by_owner_.find(owner);
+  const bool own_full = owned != by_owner_.end() && owned->second >= limits_.of_owner;
+  if (!own_full && entries_.size() < limits_.all) return {};
+  if (!limits_.oldest_goes) {
+    return Fail(Code::kLimit, "too many prepared statements", {},
+                "close those that are not needed, or wait until unused ones are forgotten");
+  }
+  const auto oldest =
+      own_full ? std::ranges::find(entries_, owner, &Entry::owner) : entries_.begin();
+  Erase(oldest);
+  return {};
+}
+
 Result<std::string> StatementStore::Add(const std::string& owner, StoredStatement statement) {
   const std::lock_guard lock(mutex_);
   Forget();
-  const auto owned = by_owner_.find(owner);
-  if (entries_.size() >= limits_.all ||
-      (owned != by_owner_.end() && owned->second >= limits_.of_owner)) {
-    return Fail(Code::kLimit, "too many prepared statements and unused tickets", {},
-                "close prepared statements, or wait until unused ones are forgotten");
-  }
+  LITHIFY_TRY(MakeRoom(owner));
   std::string handle = NewHandle(random_);
   entries_.push_back({.handle = handle,
                       .owner = owner,

@@ -27,14 +27,17 @@ struct StoredStatement {
 class StatementStore {
  public:
   struct Limits {
-    size_t all = 100'000;
+    size_t all = 10'000;
     size_t of_owner = 1000;
     Duration idle = std::chrono::minutes(15);  // A handle that nobody uses is forgotten.
+    // Where there are too many, the owner's oldest goes, or else the oldest of all; else the new
+    // one is refused. For tickets, which clients use at once and never give back.
+    bool oldest_goes = false;
   };
   StatementStore(const Clock& clock, Random& random, Limits limits)
       : clock_(clock), random_(random), limits_(limits) {}
 
-  // A new handle. kLimit if there are too many.
+  // A new handle. kLimit if there are too many and none may go.
   Result<std::string> Add(const std::string& owner, StoredStatement statement);
   // kNotFound for a handle that is unknown, forgotten, used up, or somebody else's: the same words
   // for all of them.
@@ -58,6 +61,7 @@ class StatementStore {
 
   // Under the lock.
   void Forget();
+  Status MakeRoom(const std::string& owner);
   Result<Entries::iterator> Find(const std::string& handle, const std::string& owner);
   void Erase(Entries::iterator at);
 
