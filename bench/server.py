@@ -84,7 +84,8 @@ def main():
         scratch = pathlib.Path(scratch)
         lake = iceberg_lake.Lake(scratch / "warehouse")
         lake.plain(files=10, rows=1000)
-        server = servers.Server(scratch / "server", servers.lake_config(lake))
+        server = servers.Server(scratch / "server", servers.lake_config(lake), "--set",
+                                "server.statements_per_user_max=256")
         try:
             for name, statement in STATEMENTS.items():
                 results[name] = load(server, statement, options.clients, options.calls)
