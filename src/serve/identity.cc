@@ -31,7 +31,11 @@ bool IsOneWord(std::string_view text) {
 }
 
 Result<Credentials> ParseBasic(std::string_view encoded) {
-  auto pair = net::DecodeBase64(encoded);
+  std::string padded(encoded);
+  // Arrow's Go client, and with it ADBC, leaves the padding out.
+  while (padded.size() % 4 != 0 && padded.size() < encoded.size() + 2) padded += '=';
+  auto pair = net::DecodeBase64(padded);
+  Wipe(padded);
   const size_t colon = pair ? pair->find(':') : std::string::npos;
   Credentials out;
   out.kind = Kind::kBasic;
