@@ -2,6 +2,8 @@
 prepared statements and updates, what drivers ask, cancelling and stopping."""
 
 import json
+import os
+import secrets
 import signal
 import subprocess
 import time
@@ -317,6 +319,45 @@ def test_a_refused_login_is_on_record(lake, start):
     server.stop()
     (event,) = server.audited()
     assert (event["kind"], event["statement_type"], event["status"]) == ("auth", "login", "failure")
+
+
+# --- tokens --------------------------------------------------------------------------------------
+
+def occurrences(pid, needle):
+    """In the memory of a process."""
+    found = 0
+    with open(f"/proc/{pid}/mem", "rb", 0) as memory, open(f"/proc/{pid}/maps") as maps:
+        for line in maps:
+            span, rights = line.split()[:2]
+            begin, end = (int(part, 16) for part in span.split("-"))
+            if not rights.startswith("rw"):
+                continue
+            try:
+                memory.seek(begin)
+                found += memory.read(end - begin).count(needle)
+            except OSError:
+                pass  # Mapped, and not there.
+    return found
+
+
+def test_no_token_stays_in_memory(lake, start):
+    """R001: nothing of a caller is kept after the call."""
+    lake.plain(files=4)
+    server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'))
+    pid = server.process.pid
+    if not os.access(f"/proc/{pid}/mem", os.R_OK):
+        pytest.skip("only root may look into the memory of a process that leaves no core file")
+
+    def work(token):
+        for statement in ("SHOW TABLES", "SELECT count(*) FROM sales.t", REWRITE):
+            server.run(statement, token=token)
+
+    first, second = ("token-" + secrets.token_hex(24) for _ in range(2))
+    work(first)
+    for _ in range(3):
+        work(second)
+    assert occurrences(pid, b"sales.t") > 0  # What is there is found.
+    assert occurrences(pid, first.encode()) == 0
 
 
 # --- cancelling and stopping ---------------------------------------------------------------------
