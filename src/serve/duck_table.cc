@@ -289,6 +289,10 @@ Status DuckTables::Register(duckdb_connection connection) {
   return {};
 }
 
+void DuckTables::SetFilters(std::vector<std::string> filters) {
+  for (size_t i = 0; i < tables_.size(); ++i) tables_[i].filter = std::move(filters[i]);
+}
+
 void DuckTables::Note(Error error) {
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(error);

@@ -37,6 +37,8 @@ class DuckTables {
 
   // Registers the function, and a view "lithify_N" for each table.
   Status Register(duckdb_connection connection);
+  // One for each table; before any is opened.
+  void SetFilters(std::vector<std::string> filters);
   // What the statement's streams look at.
   CancelFlag& stopped() { return stopped_; }
   static std::string ViewName(size_t table);

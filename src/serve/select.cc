@@ -127,6 +127,9 @@ class Session {
 
   Status Execute(const std::shared_ptr<arrow::RecordBatch>& parameters) {
     LITHIFY_TRY(BindParameters(statement_, parameters));
+    std::vector<std::vector<UsedColumn>> columns;
+    for (const DuckTable& table : tables_->tables()) columns.push_back(table.columns);
+    tables_->SetFilters(parsed_->Filters(columns, ParameterValues(parameters)));
     duckdb_pending_result pending = nullptr;
     duckdb_state state = duckdb_pending_prepared_streaming(statement_, &pending);
     if (state == DuckDBSuccess) {
@@ -192,18 +195,12 @@ class Session {
     return std::make_unique<SelectStatement>(std::move(parsed));
   }
 
-  // Tables that are not found are no use of theirs: what the name means then is an error, or a
-  // common table expression.
+  // One for each use.
   Status FindTables(TableProvider& provider, const CancelFlag& cancel,
                     std::vector<DuckTable>& tables, std::vector<std::string>& replacements) {
     std::map<std::pair<std::vector<std::string>, std::string>, DuckTable> found;
-    std::vector<std::vector<UsedColumn>> columns;
-    std::vector<size_t> uses;  // Of each of `tables`.
-    for (size_t i = 0; i < parsed_->tables().size(); ++i) {
-      const TableUse& use = parsed_->tables()[i];
+    for (const TableUse& use : parsed_->tables()) {
       LITHIFY_TRY(cancel.Check());
-      columns.emplace_back();
-      replacements.emplace_back();
       const auto [at, is_new] = found.try_emplace({use.name.parts, use.name.version});
       if (is_new) {
         LITHIFY_TRY_ASSIGN(auto source, provider.Find(use.name));
@@ -214,13 +211,9 @@ class Session {
         }
         LITHIFY_TRY_ASSIGN(at->second, MakeDuckTable(std::move(source)));
       }
-      columns.back() = at->second.columns;
-      replacements.back() = "memory.main." + DuckTables::ViewName(tables.size());
-      uses.push_back(i);
+      replacements.push_back("memory.main." + DuckTables::ViewName(tables.size()));
       tables.push_back(at->second);
     }
-    const std::vector<std::string> filters = parsed_->Filters(columns);
-    for (size_t t = 0; t < tables.size(); ++t) tables[t].filter = filters[uses[t]];
     return {};
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -116,13 +117,41 @@ bool IsTimeOfDay(std::string_view text) {
 struct Constant {
   std::string type;  // DuckDB's name.
   Json value;
-  int scale = 0;     // Of a decimal.
-  std::string cast;  // To this type; empty: as it is.
+  int scale = 0;       // Of a decimal.
+  std::string cast;    // To this type; empty: as it is.
+  bool typed = false;  // A VARCHAR that is one, and no literal of whatever type it is beside.
 };
 
-std::optional<Constant> ConstantOf(const Json& node) {
+using Parameters = std::vector<ParameterValue>;
+
+std::optional<Constant> ParameterOf(const Json& node, const Parameters& parameters) {
+  const std::string name = Text(node, "identifier");
+  if (!IsDigits(name) || name.size() > 6) return std::nullopt;
+  const size_t number = std::strtoull(name.c_str(), nullptr, 10);
+  if (number < 1 || number > parameters.size()) return std::nullopt;
+  const ParameterValue& value = parameters[number - 1];
+  Constant out;
+  out.type = value.type;
+  out.value = value.text;
+  if (value.type == "BIGINT") {
+    out.value = static_cast<int64_t>(std::strtoll(value.text.c_str(), nullptr, 10));
+  } else if (value.type == "BOOLEAN") {
+    out.value = value.text == "true";
+  } else if (value.type == "DATE" || value.type == "TIMESTAMP") {
+    out.type = "VARCHAR";
+    out.cast = value.type;
+  } else if (value.type == "VARCHAR") {
+    out.typed = true;
+  } else {
+    return std::nullopt;
+  }
+  return out;
+}
+
+std::optional<Constant> ConstantOf(const Json& node, const Parameters& parameters) {
+  if (Is(node, "class", "PARAMETER")) return ParameterOf(node, parameters);
   if (Is(node, "class", "CAST") && !node.value("try_cast", true)) {
-    auto inner = ConstantOf(Member(node, "child"));
+    auto inner = ConstantOf(Member(node, "child"), parameters);
     if (!inner || !inner->cast.empty()) return std::nullopt;
     inner->cast = Text(Member(node, "cast_type"), "id");
     return inner;
@@ -185,9 +214,12 @@ std::optional<std::string> TimestampText(const Constant& constant, bool zoned) {
 }
 
 // Of a type whose values DuckDB compares with the literal as they are.
-std::optional<std::string> LiteralText(const std::string& format, const Json& node) {
-  const auto constant = ConstantOf(node);
+std::optional<std::string> LiteralText(const std::string& format, const Json& node,
+                                       const Parameters& parameters) {
+  const auto constant = ConstantOf(node, parameters);
   if (!constant) return std::nullopt;
+  const bool is_text = format == "u" || format == "U" || format == "vu";
+  if (constant->typed && constant->cast.empty() && !is_text) return std::nullopt;
   if (format == "i") return WholeBelow(*constant, INT32_MAX);
   if (format == "l") return WholeBelow(*constant, INT64_MAX);
   if (format == "f") return WholeBelow(*constant, int64_t{1} << 24);
@@ -218,7 +250,7 @@ std::optional<std::string> LiteralText(const std::string& format, const Json& no
   if (format.starts_with("tsu:")) return TimestampText(*constant, true);
   if (!text) return std::nullopt;
   const std::string value = constant->value.get<std::string>();
-  if (format == "u" || format == "U" || format == "vu") {
+  if (is_text) {
     if (!constant->cast.empty() || value.find('\0') != std::string::npos) return std::nullopt;
     return InQuotes(value, '\'');
   }
@@ -233,7 +265,8 @@ std::optional<std::string> LiteralText(const std::string& format, const Json& no
 // Of one SELECT, for one of its tables.
 class Translator {
  public:
-  Translator(const std::vector<Source>& sources, const Source& of) : sources_(sources), of_(of) {}
+  Translator(const std::vector<Source>& sources, const Source& of, const Parameters& parameters)
+      : sources_(sources), of_(of), parameters_(parameters) {}
 
   // A condition that holds wherever this one does; nullopt: none but "always".
   std::optional<std::string> Condition(const Json& node, int depth = 0) const {
@@ -301,7 +334,7 @@ class Translator {
     const bool forth = column != nullptr;
     if (!forth) column = Column(right);
     if (column == nullptr) return std::nullopt;
-    const auto literal = LiteralText(column->format, forth ? right : left);
+    const auto literal = Literal(*column, forth ? right : left);
     if (!literal) return std::nullopt;
     return Name(*column) + " " + std::string(forth ? found->forth : found->back) + " " + *literal;
   }
@@ -310,8 +343,8 @@ class Translator {
   std::optional<std::string> Between(const Json& node) const {
     const UsedColumn* column = Column(Member(node, "input"));
     if (column == nullptr) return std::nullopt;
-    const auto lower = LiteralText(column->format, Member(node, "lower"));
-    const auto upper = LiteralText(column->format, Member(node, "upper"));
+    const auto lower = Literal(*column, Member(node, "lower"));
+    const auto upper = Literal(*column, Member(node, "upper"));
     std::string out;
     if (lower) out = Name(*column) + " >= " + *lower;
     if (upper) out += (out.empty() ? "" : " AND ") + Name(*column) + " <= " + *upper;
@@ -324,7 +357,7 @@ class Translator {
     if (column == nullptr) return std::nullopt;
     std::string out = Name(*column) + " IN (";
     for (size_t i = 1; i < children.size(); ++i) {
-      const auto literal = LiteralText(column->format, children[i]);
+      const auto literal = Literal(*column, children[i]);
       if (!literal) return std::nullopt;
       out += (i > 1 ? ", " : "") + *literal;
     }
@@ -336,12 +369,16 @@ class Translator {
     const Json& children = Member(node, "children");
     const UsedColumn* column = children.size() == 2 ? Column(children[0]) : nullptr;
     if (column == nullptr || column->format != "u") return std::nullopt;
-    const auto literal = LiteralText(column->format, children[1]);
+    const auto literal = Literal(*column, children[1]);
     if (!literal || literal->find_first_of("_\\") != std::string::npos ||
         literal->find('%') != literal->size() - 2) {
       return std::nullopt;
     }
     return Name(*column) + " LIKE " + *literal;
+  }
+
+  std::optional<std::string> Literal(const UsedColumn& column, const Json& node) const {
+    return LiteralText(column.format, node, parameters_);
   }
 
   static std::string Name(const UsedColumn& column) { return InQuotes(column.name, '"'); }
@@ -393,26 +430,29 @@ class Translator {
 
   const std::vector<Source>& sources_;
   const Source& of_;
+  const Parameters& parameters_;
 };
 
-void FindInSelect(const Json& select, std::vector<FilteredTable>& tables) {
+void FindInSelect(const Json& select, const Parameters& parameters,
+                  std::vector<FilteredTable>& tables) {
   const Json& where = Member(select, "where_clause");
   if (!where.is_object() || !Member(select, "sample").is_null()) return;
   std::vector<Source> sources;
   Collect(Member(select, "from_table"), true, tables, sources);
   for (const Source& source : sources) {
     if (!source.pushable) continue;
-    auto filter = Translator(sources, source).Condition(where);
+    auto filter = Translator(sources, source, parameters).Condition(where);
     if (filter && filter->size() <= kFilterBytesMax) source.table->filter = std::move(*filter);
   }
 }
 
 }  // namespace
 
-void FindFilters(const Json& node, std::vector<FilteredTable>& tables) {
+void FindFilters(const Json& node, const std::vector<ParameterValue>& parameters,
+                 std::vector<FilteredTable>& tables) {
   if (!node.is_structured()) return;
-  if (node.is_object() && Is(node, "type", "SELECT_NODE")) FindInSelect(node, tables);
-  for (const Json& child : node) FindFilters(child, tables);
+  if (node.is_object() && Is(node, "type", "SELECT_NODE")) FindInSelect(node, parameters, tables);
+  for (const Json& child : node) FindFilters(child, parameters, tables);
 }
 
 }  // namespace lithify::serve

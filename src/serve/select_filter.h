@@ -20,7 +20,8 @@ struct FilteredTable {
   std::string filter;  // What is found, in the language of table/iceberg_filter.h.
 };
 
-void FindFilters(const nlohmann::json& statements, std::vector<FilteredTable>& tables);
+void FindFilters(const nlohmann::json& statements, const std::vector<ParameterValue>& parameters,
+                 std::vector<FilteredTable>& tables);
 
 }  // namespace lithify::serve
 

@@ -5,7 +5,11 @@
 #include <arrow/type.h>
 #include <arrow/util/decimal.h>
 
+#include <chrono>
 #include <string>
+
+#include "base/clock.h"
+#include "base/text.h"
 
 namespace lithify::serve {
 namespace {
@@ -103,7 +107,45 @@ duckdb_state BindOne(duckdb_prepared_statement statement, idx_t i, const arrow::
   }
 }
 
+ParameterValue ValueOfOne(const arrow::Array& array) {
+  if (array.IsNull(0)) return {};
+  switch (array.type_id()) {
+    case arrow::Type::BOOL:
+      return {"BOOLEAN", ValueOf<arrow::BooleanArray>(array) ? "true" : "false"};
+    case arrow::Type::INT8: return {"BIGINT", std::to_string(ValueOf<arrow::Int8Array>(array))};
+    case arrow::Type::INT16: return {"BIGINT", std::to_string(ValueOf<arrow::Int16Array>(array))};
+    case arrow::Type::INT32: return {"BIGINT", std::to_string(ValueOf<arrow::Int32Array>(array))};
+    case arrow::Type::INT64: return {"BIGINT", std::to_string(ValueOf<arrow::Int64Array>(array))};
+    case arrow::Type::STRING:
+      return {"VARCHAR", static_cast<const arrow::StringArray&>(array).GetString(0)};
+    case arrow::Type::DATE32: {
+      const std::chrono::sys_days day{std::chrono::days(ValueOf<arrow::Date32Array>(array))};
+      const std::string text = FormatTime(std::chrono::time_point_cast<Duration>(day));
+      return {"DATE", text.substr(0, 10)};
+    }
+    case arrow::Type::TIMESTAMP: {
+      const auto& type = static_cast<const arrow::TimestampType&>(*array.type());
+      int64_t micros = 0;
+      // As with literals, a zone's column is compared with what has no zone as with UTC.
+      if (!type.timezone().empty() ||
+          !ToMicros(ValueOf<arrow::TimestampArray>(array), type.unit(), &micros)) {
+        return {};
+      }
+      const std::string text = FormatTime(Time(Duration(micros)));
+      return {"TIMESTAMP", text.substr(0, text.find('Z'))};
+    }
+    default: return {};
+  }
+}
+
 }  // namespace
+
+std::vector<ParameterValue> ParameterValues(const std::shared_ptr<arrow::RecordBatch>& parameters) {
+  std::vector<ParameterValue> values;
+  if (parameters == nullptr || parameters->num_rows() != 1) return values;
+  for (const auto& column : parameters->columns()) values.push_back(ValueOfOne(*column));
+  return values;
+}
 
 Status BindParameters(duckdb_prepared_statement statement,
                       const std::shared_ptr<arrow::RecordBatch>& parameters) {

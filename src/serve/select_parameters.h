@@ -6,8 +6,10 @@
 #include <duckdb.h>
 
 #include <memory>
+#include <vector>
 
 #include "base/result.h"
+#include "serve/select_statement.h"
 
 namespace lithify::serve {
 
@@ -15,6 +17,9 @@ namespace lithify::serve {
 // them or of rows, or a type that is no parameter's.
 Status BindParameters(duckdb_prepared_statement statement,
                       const std::shared_ptr<arrow::RecordBatch>& parameters);
+
+// The same ones, as far as conditions on them can be pushed down.
+std::vector<ParameterValue> ParameterValues(const std::shared_ptr<arrow::RecordBatch>& parameters);
 
 }  // namespace lithify::serve
 

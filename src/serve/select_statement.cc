@@ -547,12 +547,13 @@ size_t SelectStatement::OriginalPosition(size_t position) const {
 }
 
 std::vector<std::string> SelectStatement::Filters(
-    const std::vector<std::vector<UsedColumn>>& columns) const {
+    const std::vector<std::vector<UsedColumn>>& columns,
+    const std::vector<ParameterValue>& parameters) const {
   std::vector<FilteredTable> uses;
   for (size_t i = 0; i < tables_.size(); ++i) {
     uses.push_back({tree_->places[i].node, tables_[i].alias, &columns[i], {}});
   }
-  FindFilters(tree_->root["statements"], uses);
+  FindFilters(tree_->root["statements"], parameters, uses);
   std::vector<std::string> filters;
   for (FilteredTable& use : uses) filters.push_back(std::move(use.filter));
   return filters;

@@ -29,6 +29,13 @@ struct UsedColumn {
   std::string format;
 };
 
+// A value of a parameter, where conditions on it can be pushed down: type is BIGINT, BOOLEAN, DATE,
+// TIMESTAMP or VARCHAR as in DuckDB, and the text as it is written there. Empty: it cannot.
+struct ParameterValue {
+  std::string type;
+  std::string text;
+};
+
 class SelectStatement {
  public:
   // `tree` is what json_serialize_sql() gave for `sql`. kInvalid: bad syntax, with the position.
@@ -50,8 +57,9 @@ class SelectStatement {
 
   // What the statement says of the rows of each table use that can matter, in the language of
   // table/iceberg_filter.h: every row that has part in the result fulfils it. Empty: nothing that
-  // is understood. `columns` are those of each use.
-  std::vector<std::string> Filters(const std::vector<std::vector<UsedColumn>>& columns) const;
+  // is understood. `columns` are those of each use; `parameters` are $1, $2, …, as far as known.
+  std::vector<std::string> Filters(const std::vector<std::vector<UsedColumn>>& columns,
+                                   const std::vector<ParameterValue>& parameters) const;
 
  private:
   struct Tree;

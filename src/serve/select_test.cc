@@ -383,6 +383,33 @@ TEST_F(SelectTest, Parameters) {
   EXPECT_TRUE(orders_->asked.empty());
 }
 
+TEST_F(SelectTest, ConditionsOnParametersGoDown) {
+  const auto filter = [&](const std::string& where,
+                          const std::vector<std::shared_ptr<arrow::Array>>& values) {
+    orders_->asked.clear();
+    const std::string rows = Run("SELECT id FROM sales.orders WHERE " + where, OneRow(values));
+    EXPECT_EQ(orders_->asked.size(), 1U) << rows;
+    return orders_->asked.empty() ? "" : orders_->asked[0].filter;
+  };
+  arrow::Date32Builder days;
+  EXPECT_TRUE(days.Append(20'001).ok());
+  const auto day = days.Finish().ValueOrDie();
+  arrow::TimestampBuilder times(arrow::timestamp(arrow::TimeUnit::MILLI),
+                                arrow::default_memory_pool());
+  EXPECT_TRUE(times.Append(1'764'000'001'500).ok());
+  const auto time = times.Finish().ValueOrDie();
+  EXPECT_EQ(filter("id = ?", {OneNumber(3)}), "\"id\" = 3");
+  EXPECT_EQ(filter("region IN ($2, $1)", {OneText("eu"), OneText("u's")}),
+            "\"region\" IN ('u''s', 'eu')");
+  EXPECT_EQ(filter("day >= ?", {day}), "\"day\" >= DATE '2024-10-05'");
+  EXPECT_EQ(filter("ts >= ?", {time}), "\"ts\" >= TIMESTAMP '2025-11-24T16:00:01.500000'");
+  EXPECT_EQ(filter("day = CAST(? AS DATE)", {OneText("2024-10-04")}),
+            "\"day\" = DATE '2024-10-04'");
+  // A text is no day by itself.
+  EXPECT_EQ(filter("day = ?", {OneText("2024-10-04")}), "");
+  EXPECT_EQ(filter("id + ? = 3", {OneNumber(1)}), "");
+}
+
 TEST_F(SelectTest, ErrorsSayWhere) {
   const auto error = [&](const std::string& sql) {
     auto result = Start(sql);
