@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -227,13 +228,12 @@ std::optional<std::string> LiteralText(const std::string& format, const Json& no
   if (format.starts_with("d:")) {
     int precision = 0;
     int scale = 0;
-    const size_t comma = format.find(',');
-    // Two numbers: those of more bits name them as a third.
-    if (comma == std::string::npos || format.find(',', comma + 1) != std::string::npos) {
+    const char* const last = format.data() + format.size();
+    const char* at = std::from_chars(format.data() + 2, last, precision).ptr;
+    // Those of more bits name them as a third number.
+    if (at == last || *at != ',' || std::from_chars(at + 1, last, scale).ptr != last) {
       return std::nullopt;
     }
-    precision = std::atoi(format.c_str() + 2);
-    scale = std::atoi(format.c_str() + comma + 1);
     return DecimalText(*constant, precision, scale);
   }
   const bool text = constant->type == "VARCHAR" && constant->value.is_string();
