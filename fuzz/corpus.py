@@ -6,6 +6,7 @@ the fuzzer found stays.
 import base64
 import datetime
 import decimal
+import hashlib
 import json
 import os
 import shutil
@@ -410,15 +411,53 @@ def token_seeds(out):
     corpus.add(b"\3" + json.dumps({"keys": keys}).encode())
 
 
+AUDIT_LINES = (
+    '{"time":"2026-11-30T00:53:20.123463Z","kind":"maintenance","statement_type":"hive_compact",'
+    '"phase":"intent","job_id":"j","actor":{"username":"me"},"status":"success","series":"data",'
+    '"tenant":"a","partition":"p/","inputs":["x"],"outputs":[],"rows":7,"bytes_in":1,'
+    '"bytes_out":1,"generation":1',
+    '{"time":"2026-11-30T00:53:20.123463Z","kind":"query","statement_type":"select","actor":'
+    '{"username":"me","subject":"s","roles":["r"]},"status":"failure","error":"denied: no",'
+    '"session_id":"s","client_ip":"::1","query":{"text":"SELECT 1","query_hash":"ab"},"timing":'
+    '{"duration_ms":1},"resources":[{"catalog":"c","namespace":["n"],"name":"t","object_type":'
+    '"table"}]',
+)
+SECRETS = (
+    "Authorization: Bearer abc.DEF-1", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.sig",
+    "'s3.secret-access-key' = 'a''b'", "{\"token\":\"a\\\"b\"}", "https://me:pw@host/x?sig=1",
+    "-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----", "jane.doe+x@example.org",
+    "4111 1111 1111 1111", "AKIAIOSFODNN7EXAMPLE", "SECRET 'x'",
+)
+
+
+def audit_seeds(out):
+    corpus = Corpus(out, "audit_fuzz")
+    before = "0" * 64
+    chain = ""
+    for seq, event in enumerate(AUDIT_LINES):
+        line = f'{event},"integrity":{{"seq":{seq},"prev_hash":"{before}","hash":""}}}}'
+        before_hash = hashlib.sha256((before + line).encode()).hexdigest()
+        line = line[:-3] + before_hash + line[-3:]
+        before = before_hash
+        corpus.add(line)
+        chain += line + "\n"
+    corpus.add(chain + '{"torn #torn\n')
+    corpus.add('{"seq":7,"hash":"ab","time":"2026-11-30T00:53:20.123463Z","key_id":"cd",'
+               '"signature":"ef"}')
+    for text in SECRETS:
+        corpus.add(text)
+        corpus.add(b"\1me\nselect\n\n" + text.encode() + b"\n" + text.encode())
+
+
 def main(out):
     if os.path.isdir(out):
         for folder, _, names in os.walk(out):
             for name in names:
                 if name.startswith("seed-"):
                     os.remove(os.path.join(folder, name))
-    for make in (avro_seeds, delete_seeds, filter_seeds, footer_seeds, stored_footer_seeds,
-                 hive_seeds, metadata_seeds, page_seeds, puffin_seeds, splice_seeds,
-                 statement_seeds, token_seeds):
+    for make in (audit_seeds, avro_seeds, delete_seeds, filter_seeds, footer_seeds,
+                 stored_footer_seeds, hive_seeds, metadata_seeds, page_seeds, puffin_seeds,
+                 splice_seeds, statement_seeds, token_seeds):
         make(out)
 
 

@@ -133,7 +133,7 @@ class Verifier {
       out_.files.push_back(part.path);
       out_.bytes += part.bytes;
     }
-    progress_.AddTotal(out_.bytes, std::ssize(parts));
+    progress_.AddTotal(out_.bytes, 0);
     return parts;
   }
 
@@ -156,7 +156,6 @@ class Verifier {
       if (broken.record) See(*broken.record, broken.trouble != Trouble::kReordered);
       Find(FaultOf(broken.trouble), part.path, lines.number(), broken.seq, std::move(broken.what));
     }
-    progress_.AddItem();
     return {};
   }
 

@@ -109,8 +109,8 @@ size_t QueryStep(std::string_view text, size_t at) {
 }
 
 // Words that the grammar takes for its own where a name may stand.
-constexpr std::array<std::string_view, 7> kOwnWords = {"FROM", "IF",    "IN",   "LIKE",
-                                                       "SET",  "TABLE", "UNSET"};
+constexpr std::array<std::string_view, 10> kOwnWords = {
+    "FROM", "IF", "IN", "LIKE", "SELECT", "SET", "TABLE", "UNSET", "VALUES", "WITH"};
 
 }  // namespace
 

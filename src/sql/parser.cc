@@ -49,6 +49,11 @@ Result<bool> BeginsQuery(std::string_view text) {
   };
   LITHIFY_TRY_ASSIGN(Token token, lexer.Next());
   LITHIFY_TRY(skip_open(token));
+  if (token.Is("SUMMARIZE")) return true;
+  if (token.Is("DESCRIBE") || token.Is("DESC")) {
+    LITHIFY_TRY_ASSIGN(token, lexer.Next());
+    return token.IsSymbol("(") || IsQueryWord(token);
+  }
   if (!token.Is("EXPLAIN")) return IsQueryWord(token);
   LITHIFY_TRY_ASSIGN(token, lexer.Next());
   if (token.Is("ANALYZE")) {

@@ -169,10 +169,11 @@ struct Describe {
   TableName table;
   bool operator==(const Describe&) const = default;
 };
-// SELECT, WITH, VALUES, FROM, a parenthesis before one of them, or EXPLAIN [ANALYZE] [(options)] of
-// one of them. `text` is what came, up to its semicolon; it is well-formed UTF-8 without NUL, and
-// has no second statement by DuckDB's rules of quotes and comments. That it only reads is not known
-// (a WITH may be followed by an INSERT): whoever runs it asks DuckDB for the statement's type.
+// SELECT, WITH, VALUES, FROM, a parenthesis before one of them, EXPLAIN [ANALYZE] [(options)] or
+// DESCRIBE of one of them, or SUMMARIZE. `text` is what came, up to its semicolon; it is
+// well-formed UTF-8 without NUL, and has no second statement by DuckDB's rules of quotes and
+// comments. That it only reads is not known (a WITH may be followed by an INSERT): whoever runs it
+// asks DuckDB for the statement's type.
 struct Query {
   std::string text;
   bool operator==(const Query&) const = default;

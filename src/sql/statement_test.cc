@@ -280,6 +280,7 @@ TEST(ParseQuery, IsHandedOnAsItIs) {
        {"SELECT 1", " -- why\n\tselect ';' ", "WITH x AS (SELECT 1) FROM x", "VALUES (1)",
         "from lake.a.t", "((SELECT 1) UNION (SELECT 2))", "EXPLAIN SELECT 1",
         "explain analyze select 1", "EXPLAIN (FORMAT json) SELECT 1", "EXPLAIN (SELECT 1)",
+        "DESCRIBE SELECT 1", "desc (FROM t)", "SUMMARIZE a.t", "summarize SELECT 1",
         "/* a /* b */ ; */ SELECT \"a;b\", `, $$;$$, $x$;$$;$x$, E'\\';' -- ; \n"}) {
     EXPECT_EQ(Parsed<Query>(text).text, text);
   }
