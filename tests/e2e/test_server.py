@@ -85,6 +85,9 @@ def test_selecting(lake, served):
     assert served.row("SELECT count(*) AS n FROM system.snapshots")["n"] == 4
     assert served.rows("SELECT * FROM system.tables") == [
         {"catalog": "lake", "namespace": "sales", "name": "t"}]
+    assert [row["column_name"] for row in served.rows("DESCRIBE SELECT region AS r FROM sales.t")] \
+        == ["r"]
+    assert "region" in [row["column_name"] for row in served.rows("SUMMARIZE sales.t")]
     assert "there are: jobs, snapshots" in served.error("SELECT * FROM system.nothing")
     assert "denied" in served.error("SELECT * FROM read_csv('/etc/passwd')")
     with served.connect() as connection, connection.cursor() as cursor:
