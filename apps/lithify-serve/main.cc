@@ -72,7 +72,10 @@ Status Serve(const Options& options) {
   const config::ServerConfig& server = config.server;
   SystemClock clock;
   SystemRandom random;
-  LITHIFY_TRY_ASSIGN(auto access, serve::TableAccess::Make(config, clock));
+  const auto warn = [](const Error& error) {
+    std::fprintf(stderr, "lithify-serve: audit: %s\n", error.ToString().c_str());
+  };
+  LITHIFY_TRY_ASSIGN(auto access, serve::TableAccess::Make(config, clock, warn));
   LITHIFY_TRY_ASSIGN(const auto authenticator,
                      serve::MakeAuthenticator(config.auth, clock, random));
   serve::JobRegistry jobs({.running_per_owner = static_cast<size_t>(server.jobs_per_user_max),
@@ -81,9 +84,6 @@ Status Serve(const Options& options) {
   serve::Sessions sessions({.idle = server.session_idle, .absolute = server.session_max}, clock,
                            random);
   serve::Executor executor(std::move(access), jobs);
-  const auto warn = [](const Error& error) {
-    std::fprintf(stderr, "lithify-serve: audit: %s\n", error.ToString().c_str());
-  };
   for (const std::string& warning : authenticator->Warnings()) {
     std::fprintf(stderr, "lithify-serve: warning: %s\n", warning.c_str());
   }

@@ -56,6 +56,7 @@ struct Options {
   std::string password_file;
   std::string ca_file;
   bool no_progress = false;
+  bool health = false;
 };
 
 // A failed step, as a person reads it.
@@ -69,7 +70,7 @@ using Outcome = std::expected<T, Failure>;
 // What Arrow puts after the server's words says less than they do.
 std::unexpected<Failure> Failed(const arrow::Status& status) {
   std::string text = status.message();
-  text.resize(std::min(text.rfind(". Detail: "), text.size()));
+  text.resize(std::min(text.find(". Detail: "), text.size()));
   return std::unexpected(Failure{std::move(text), kFailed});
 }
 std::unexpected<Failure> Wrong(std::string text) {
@@ -291,6 +292,21 @@ class Client {
     return client;
   }
 
+  // Whether the server takes statements; needs no token.
+  Outcome<void> CheckHealth() {
+    flight::FlightCallOptions call;
+    call.timeout = flight::TimeoutDuration{5.0};
+    const auto results = client_->DoAction(call, {"HealthCheck", arrow::Buffer::FromString("")});
+    if (!results.ok()) return Failed(results.status());
+    const auto result = (*results)->Next();
+    if (!result.ok()) return Failed(result.status());
+    const std::string text = *result && (*result)->body ? (*result)->body->ToString() : "";
+    std::cout << text << '\n';
+    const Json json = Json::parse(text, nullptr, false);
+    if (json.is_object() && json.value("status", "") == "serving") return {};
+    return std::unexpected(Failure{"the server takes no statements", kFailed});
+  }
+
   Outcome<void> Run(const std::string& statement) {
     const auto descriptor = flight::FlightDescriptor::Command(
         flightsql::PackCommand(flightsql::StatementQuery{.query = statement}));
@@ -393,7 +409,7 @@ std::vector<std::string> SplitStatements(const std::string& text) {
 }
 
 int Run(Options& options) {
-  if (options.statements.empty()) {
+  if (options.statements.empty() && !options.health) {
     const std::string text(std::istreambuf_iterator<char>(std::cin), {});
     options.statements = SplitStatements(text);
   }
@@ -405,6 +421,10 @@ int Run(Options& options) {
   };
   const auto client = Client::Connect(options, interrupt);
   if (!client) return print(client.error());
+  if (options.health) {
+    const auto checked = (*client)->CheckHealth();
+    return checked ? kDone : print(checked.error());
+  }
   for (const std::string& statement : options.statements) {
     if (const auto ran = (*client)->Run(statement); !ran) return print(ran.error());
   }
@@ -429,6 +449,8 @@ int Main(int argc, char** argv) {
   auto* user = app.add_option("--user", options.user, "Log in with a password");
   app.add_option("--password-file", options.password_file, "File with it")->needs(user);
   app.add_option("--ca-file", options.ca_file, "PEM file with the roots to trust");
+  app.add_flag("--health", options.health,
+               "Only ask whether the server takes statements (for probes; needs no token)");
   app.add_flag("--no-progress", options.no_progress, "No progress on the terminal");
   try {
     app.parse(argc, argv);

@@ -113,7 +113,7 @@ SelectLimits Executor::Limits() const {
   return {.memory_bytes = server.statement_memory_bytes,
           .threads = 1,
           .result_rows_max = 0,
-          .result_bytes_max = server.result_bytes_max,
+          .result_bytes_max = 0,  // The stream to the client counts them.
           .time_max = server.statement_timeout};
 }
 

@@ -93,9 +93,10 @@ Status CallerToken::Invalidate(const Secret&) {
               "log in again: it may have run out, be revoked, or be for another audience");
 }
 
-Result<TableAccess> TableAccess::Make(const config::HiveConfig& config, const Clock& clock) {
+Result<TableAccess> TableAccess::Make(const config::HiveConfig& config, const Clock& clock,
+                                      embed::AuditErrorHandler audit_failed) {
   const std::vector<std::string> problems = ProblemsOf(config);
-  if (problems.empty()) return TableAccess(config, clock);
+  if (problems.empty()) return TableAccess(config, clock, std::move(audit_failed));
   std::string message = "the configuration does not do for a server:";
   for (const std::string& problem : problems) message += "\n  " + problem;
   return Fail(Code::kInvalid, message);
@@ -165,6 +166,7 @@ Result<std::unique_ptr<embed::IcebergSession>> TableAccess::Open(
   opened.guard = [this, &call](catalog::Catalog& inner) {
     return std::make_unique<TokenLifeCatalog>(inner, call.caller, *clock_);
   };
+  opened.on_audit_error = audit_failed_;
   opened.only_lent_storage = true;
   opened.no_local_files = !config_.server.local_files;
   return embed::IcebergSession::Open(Within(config_, limits), *chosen, opened, {});

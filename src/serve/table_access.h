@@ -18,6 +18,7 @@
 #include "base/secret.h"
 #include "catalog/catalog.h"
 #include "config/config.h"
+#include "embed/audit.h"
 #include "embed/iceberg_session.h"
 #include "net/token.h"
 #include "serve/caller.h"
@@ -68,8 +69,10 @@ class TableAccess {
  public:
   // kInvalid, naming all of it: no catalog, an unknown server.catalog, a catalog with a credential
   // of its own, [s3] keys, or a SQLite catalog without server.local_files.
-  // `clock` outlives it.
-  static Result<TableAccess> Make(const config::HiveConfig& config, const Clock& clock);
+  // `clock` outlives it. `audit_failed` gets what cannot be written to the audit log where the work
+  // goes on without it; thread-safe.
+  static Result<TableAccess> Make(const config::HiveConfig& config, const Clock& clock,
+                                  embed::AuditErrorHandler audit_failed);
 
   // The catalog called `name`; empty: that of the session, else the server's. kNotFound, with those
   // that there are.
@@ -92,12 +95,13 @@ class TableAccess {
   const config::HiveConfig& config() const { return config_; }
 
  private:
-  TableAccess(config::HiveConfig config, const Clock& clock)
-      : config_(std::move(config)), clock_(&clock) {}
+  TableAccess(config::HiveConfig config, const Clock& clock, embed::AuditErrorHandler audit_failed)
+      : config_(std::move(config)), clock_(&clock), audit_failed_(std::move(audit_failed)) {}
   const config::CatalogConfig* Find(const std::string& name) const;
 
   config::HiveConfig config_;
   const Clock* clock_;
+  embed::AuditErrorHandler audit_failed_;
 };
 
 // All namespaces below `parent`, with it unless it is empty, as far as the caller may list them;

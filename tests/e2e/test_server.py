@@ -249,6 +249,18 @@ def test_a_ticket_of_a_change_is_good_once(lake, served):
             assert client.do_get(shown.endpoints[0].ticket).read_all().num_rows == 1
 
 
+def test_health_for_probes(lake, start):
+    server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'))
+
+    def probe():
+        return subprocess.run([servers.CLIENT, "--url", server.url, "--health"],
+                              capture_output=True, text=True, timeout=60, check=False)
+
+    assert probe().returncode == 0 and '"serving"' in probe().stdout
+    server.stop()
+    assert probe().returncode == 1
+
+
 def test_health_check_and_types(served):
     with flight.connect(served.url) as client:
         (answer,) = client.do_action(flight.Action("HealthCheck", b""))
@@ -441,6 +453,30 @@ def test_limits_of_statements_and_jobs(lake, slow):
         url = b"type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery"
         client.get_flight_info(flight.FlightDescriptor.for_command(
             b"\x0a" + bytes([len(url)]) + url + b"\x12" + varint(len(body)) + body))
+
+
+def test_limits_of_results(lake, start):
+    """A result that is too large, one that takes too long, and one that nobody takes."""
+    server = start(servers.lake_config(lake), "--set", "server.result_bytes_max=1MiB",
+                   "--set", "server.statement_timeout=1s")
+    assert "server.result_bytes_max" in server.error("SELECT * FROM range(1000000)")
+    begin = time.monotonic()
+    assert "limit" in server.error("SELECT count(*) FROM range(100000000000)")
+    assert time.monotonic() - begin < 10
+    assert len(server.rows("SELECT * FROM range(10)")) == 10
+    slow = start(servers.lake_config(lake), "--set", "server.client_stall=1s",
+                 "--set", "server.statements_per_user_max=1")
+    query = flight.FlightDescriptor.for_command(command(
+        "CommandStatementQuery", text(1, "SELECT * FROM range(1000000000)")))
+    with flight.connect(slow.url) as client:
+        reader = client.do_get(client.get_flight_info(query).endpoints[0].ticket)
+        assert reader.read_chunk().data.num_rows > 0
+        assert "as many statements" in slow.error("SHOW TABLES")
+        time.sleep(3)
+        with pytest.raises(pa.ArrowException, match="too long"):
+            while True:
+                reader.read_chunk()
+    assert slow.rows("SELECT 1 AS x") == [{"x": 1}]
 
 
 def varint(number):
