@@ -23,7 +23,8 @@ struct GrantClient {
   std::string token_endpoint;
   std::string client_id;
   Secret client_secret;  // Empty: a public client. Else shown by HTTP Basic.
-  Duration timeout = std::chrono::seconds(5);
+  // Of one request: somebody waits for it, and passwords are slow to check on purpose.
+  Duration timeout = std::chrono::seconds(15);
 };
 
 // Both: kDenied: the endpoint says no; kTransient: worth a retry; kInvalid: the configuration is

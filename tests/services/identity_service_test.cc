@@ -44,6 +44,7 @@ class Identity : public testing::Test {
     base_ = Run("start '" + directory_.string() + "'");
     ASSERT_TRUE(base_.starts_with("http://127.0.0.1:")) << "the service did not start: " << base_;
     http_ = net::OpenHttpClient({.ca_file = {}, .proxy = ""}).value();
+    (void)Token("lithify");  // The first takes a while.
   }
   static void TearDownTestSuite() {
     http_.reset();
