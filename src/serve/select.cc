@@ -186,7 +186,24 @@ class Session {
                                          tables_->stopped());
     LITHIFY_TRY(tables_->Register(duck_->connection()));
     LITHIFY_TRY_ASSIGN(const std::string sql, parsed_->Replace(replacements));
+    LITHIFY_TRY(CheckReplaced(sql));
     return PrepareStatement(sql);
+  }
+
+  // The parser must see our views where it saw the tables, one by one, and no other table: what
+  // names mean is not left to how they were found in the text.
+  Status CheckReplaced(const std::string& sql) {
+    LITHIFY_TRY_ASSIGN(const std::string tree, duck_->Parse(sql));
+    const auto replaced = SelectStatement::Read(sql, tree);
+    bool same = replaced && replaced->tables().size() == parsed_->tables().size();
+    for (size_t i = 0; same && i < replaced->tables().size(); ++i) {
+      const TableUse& use = replaced->tables()[i];
+      const std::vector<std::string> name = {"memory", "main", DuckTables::ViewName(i)};
+      same = use.name.parts == name && use.name.version.empty();
+    }
+    if (same) return {};
+    return Fail(Code::kUnsupported, "its tables are named in a way that is not understood", "",
+                "write their names in plain or in \"…\"");
   }
 
   Result<std::unique_ptr<SelectStatement>> Read(const std::string& tree) const {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <fstream>
 #include <map>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -634,6 +635,78 @@ TEST_F(SelectTest, WhatIsAllowed) {
   EXPECT_EQ(Run("VALUES (1), (2)"), "1;2");
   EXPECT_EQ(Run("SELECT 1;"), "1");
   EXPECT_EQ(Run("(SELECT 1) UNION ALL (SELECT 2) ORDER BY 1"), "1;2");
+}
+
+// Statements that nobody would write end with an answer or an error, and leave the engine whole.
+TEST_F(SelectTest, MutatedStatementsDoNoHarm) {
+  const std::vector<std::string> pieces = {"SELECT ",
+                                           "FROM ",
+                                           "sales.orders",
+                                           "lake.sales.orders",
+                                           "\"sales\".\"orders\"",
+                                           " AS o",
+                                           "(",
+                                           ")",
+                                           " WHERE ",
+                                           "id",
+                                           "o.id",
+                                           " = ",
+                                           "1",
+                                           "'eu'",
+                                           " AND ",
+                                           " OR ",
+                                           " IN (1, 2)",
+                                           ", ",
+                                           "*",
+                                           " JOIN ",
+                                           " ON ",
+                                           "WITH o AS (SELECT 1 AS id) ",
+                                           " UNION ALL ",
+                                           " GROUP BY 1",
+                                           "?",
+                                           " AT (VERSION => 17)",
+                                           "/* x */",
+                                           "-- y\n",
+                                           "\"",
+                                           "'",
+                                           ";",
+                                           "\xc3\xa4",
+                                           "sales.orders.id",
+                                           " LEFT JOIN ",
+                                           " TABLESAMPLE 10%",
+                                           "read_text('/etc/passwd')",
+                                           "DESCRIBE ",
+                                           "TABLE ",
+                                           "EXISTS (SELECT 1 FROM sales.orders)",
+                                           " LIMIT 1",
+                                           "$$a$$",
+                                           "{'a': 1}",
+                                           "[1]",
+                                           "::INT"};
+  tables_.tables["sales|orders@17"] = orders_;
+  std::mt19937 random(17);  // NOLINT(bugprone-random-generator-seed): the same ones every time.
+  int answered = 0;
+  for (int i = 0; i < 150; ++i) {
+    std::vector<std::string> tokens = {
+        "SELECT ", "id", " FROM ", "sales.orders", " AS o", " WHERE ", "o.id", " = ", "1"};
+    for (int n = 1 + static_cast<int>(random() % 3); n > 0; --n) {
+      const auto at = static_cast<std::ptrdiff_t>(random() % (tokens.size() + 1));
+      const std::string& piece = pieces[random() % pieces.size()];
+      if (at == std::ssize(tokens) || random() % 2 == 0) {
+        tokens.insert(tokens.begin() + at, piece);
+      } else {
+        tokens[static_cast<size_t>(at)] = piece;
+      }
+    }
+    std::string sql;
+    for (const std::string& token : tokens) sql += token;
+    const std::string answer = Run(sql);
+    EXPECT_FALSE(answer.starts_with("internal")) << sql << "\n" << answer;
+    EXPECT_EQ(answer.find("root:"), std::string::npos) << sql;
+    answered += answer.find(": ") == std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(answered, 2);
+  EXPECT_EQ(Run("SELECT count(*) FROM sales.orders"), "5");
 }
 
 // DuckDB makes single values outside of its memory limit.
