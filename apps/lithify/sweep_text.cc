@@ -71,7 +71,7 @@ Totals TotalsOf(const job::SweepReport& report, Outcome outcome) {
   return totals;
 }
 
-Work WorkOf(const plan::PartitionPlan& plan) {
+plan::Work WorkOf(const plan::PartitionPlan& plan) {
   return {
       .partitions = 1, .files = static_cast<int64_t>(plan.inputs.size()), .bytes = plan.bytes_in};
 }
@@ -128,7 +128,7 @@ Json PartitionJson(const job::PartitionOutcome& partition, const CostModel& mode
   out["outputs_planned"] = partition.plan.outputs;
   if (partition.outcome == Outcome::kPlanned) {
     out["estimated_seconds"] =
-        std::chrono::duration<double>(EstimateTime(WorkOf(partition.plan), model)).count();
+        std::chrono::duration<double>(plan::EstimateTime(WorkOf(partition.plan), model)).count();
     out["tier_plan"] = TierPlanJson(partition.tier_plan);
   }
   out["outputs"] = partition.outputs;
@@ -151,21 +151,6 @@ Json ErrorsJson(const std::vector<Error>& errors) {
 }
 
 }  // namespace
-
-Duration EstimateTime(const Work& work, const CostModel& model) {
-  const auto bytes = static_cast<double>(work.bytes);
-  const double compute = bytes / (static_cast<double>(kBytesPerSecondPerThread) * model.threads);
-  const double transfer = model.io_limit_bytes_per_second <= 0
-                              ? 0.0
-                              : 2.0 * bytes / static_cast<double>(model.io_limit_bytes_per_second);
-  using Seconds = std::chrono::duration<double>;
-  const Seconds fixed = Seconds(kTimePerPartition) * static_cast<double>(work.partitions) +
-                        Seconds(kTimePerFile) * static_cast<double>(work.files);
-  const auto at_once =
-      std::clamp<int64_t>(work.partitions, 1, std::max(1, model.partitions_at_once));
-  return std::chrono::duration_cast<Duration>(Seconds(std::max(compute, transfer)) +
-                                              fixed / static_cast<double>(at_once));
-}
 
 std::string PartitionLine(const job::PartitionOutcome& outcome) {
   std::string out(Words(job::OutcomeName(outcome.outcome)));
@@ -210,33 +195,34 @@ std::string DryRunText(const job::SweepReport& report, const CostModel& model, b
     }
     const bool failed = partition.outcome == Outcome::kFailed;
     const auto& tiers = partition.tier_plan;
-    table.AddRow({{partition.id.key_prefix},
-                  {failed ? "failed" : Words(plan::VerdictName(partition.plan.verdict)),
-                   ToneOf(partition.outcome)},
-                  {FormatCount(partition.plan.live_files)},
-                  {planned ? FormatCount(partition.plan.outputs) : ""},
-                  {planned ? FormatBytes(partition.plan.bytes_in) : ""},
-                  {tiers ? FormatCount(tiers->row_groups) : ""},
-                  {tiers ? TierText(tiers->tiers, tiers->recoded, true) : ""},
-                  {planned ? FormatDuration(EstimateTime(WorkOf(partition.plan), model)) : ""},
-                  {std::move(reason)}});
+    table.AddRow(
+        {{partition.id.key_prefix},
+         {failed ? "failed" : Words(plan::VerdictName(partition.plan.verdict)),
+          ToneOf(partition.outcome)},
+         {FormatCount(partition.plan.live_files)},
+         {planned ? FormatCount(partition.plan.outputs) : ""},
+         {planned ? FormatBytes(partition.plan.bytes_in) : ""},
+         {tiers ? FormatCount(tiers->row_groups) : ""},
+         {tiers ? TierText(tiers->tiers, tiers->recoded, true) : ""},
+         {planned ? FormatDuration(plan::EstimateTime(WorkOf(partition.plan), model)) : ""},
+         {std::move(reason)}});
   }
   std::string out = table.empty() ? "no partitions found\n" : table.Render(colour);
   out += SkippedPathsText(report);
   const Totals totals = TotalsOf(report, Outcome::kPlanned);
-  out +=
-      "\nwould compact " + Count(totals.partitions, "partition", "partitions") + " of " +
-      FormatCount(static_cast<int64_t>(report.partitions.size())) + ": " +
-      FormatCount(totals.files_in) + " -> " + Count(totals.files_out, "file", "files") +
-      ", moving " + FormatBytes(totals.bytes_in) + " in about " +
-      FormatDuration(EstimateTime({totals.partitions, totals.files_in, totals.bytes_in}, model)) +
-      " (estimate, at " + FormatBytes(kBytesPerSecondPerThread) + "/s for each of " +
-      Count(model.threads, "thread", "threads") +
-      (model.io_limit_bytes_per_second > 0
-           ? " and the I/O limit of " + FormatBytes(model.io_limit_bytes_per_second) + "/s"
-           : "") +
-      ", plus " + FormatDuration(kTimePerPartition) + " per partition and " +
-      FormatDuration(kTimePerFile) + " per file)\n";
+  out += "\nwould compact " + Count(totals.partitions, "partition", "partitions") + " of " +
+         FormatCount(static_cast<int64_t>(report.partitions.size())) + ": " +
+         FormatCount(totals.files_in) + " -> " + Count(totals.files_out, "file", "files") +
+         ", moving " + FormatBytes(totals.bytes_in) + " in about " +
+         FormatDuration(
+             plan::EstimateTime({totals.partitions, totals.files_in, totals.bytes_in}, model)) +
+         " (estimate, at " + FormatBytes(plan::kBytesPerSecondPerThread) + "/s for each of " +
+         Count(model.threads, "thread", "threads") +
+         (model.io_limit_bytes_per_second > 0
+              ? " and the I/O limit of " + FormatBytes(model.io_limit_bytes_per_second) + "/s"
+              : "") +
+         ", plus " + FormatDuration(plan::kTimePerPartition) + " per partition and " +
+         FormatDuration(plan::kTimePerFile) + " per file)\n";
   if (!totals.tiers.empty()) {
     out += "column chunks by tier: " + TierText(totals.tiers, totals.recoded, true) + "\n";
   }

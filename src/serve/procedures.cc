@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "job/iceberg_job.h"
+#include "plan/estimate.h"
 
 namespace lithify::serve {
 namespace {
@@ -39,10 +40,11 @@ const std::vector<Column> kRewriteColumns = {
 };
 
 const std::vector<Column> kRewritePlanColumns = {
-    {"partition", kText, true},   {"verdict", kText, false},    {"reason", kText, false},
-    {"files", kInt, false},       {"bytes", kInt, false},       {"groups", kInt, false},
-    {"group_files", kInt, false}, {"group_bytes", kInt, false}, {"outputs", kInt, false},
-    {"row_groups", kInt, true},   {"tiers", kText, true},       {"recoded", kText, true},
+    {"partition", kText, true},     {"verdict", kText, false},    {"reason", kText, false},
+    {"files", kInt, false},         {"bytes", kInt, false},       {"groups", kInt, false},
+    {"group_files", kInt, false},   {"group_bytes", kInt, false}, {"outputs", kInt, false},
+    {"row_groups", kInt, true},     {"tiers", kText, true},       {"recoded", kText, true},
+    {"est_seconds", kDouble, true},
 };
 
 const std::vector<Column> kHealthColumns = {
@@ -187,16 +189,24 @@ struct PlannedGroups {
     for (const auto& [reason, chunks] : explained->recoded) recoded[reason] += chunks;
   }
 
-  std::vector<Cell> Cells() const {
+  std::vector<Cell> Cells(const plan::CostModel& model) const {
     const auto json = [](const auto& counts) {
       return counts.empty() ? Cell() : Cell(nlohmann::ordered_json(counts).dump());
     };
-    return {groups,      files,        bytes, outputs, groups == 0 ? Cell() : OrNull(row_groups),
-            json(tiers), json(recoded)};
+    const Duration time =
+        plan::EstimateTime({.partitions = 1, .files = files, .bytes = bytes}, model);
+    return {groups,
+            files,
+            bytes,
+            outputs,
+            groups == 0 ? Cell() : OrNull(row_groups),
+            json(tiers),
+            json(recoded),
+            groups == 0 ? Cell() : Cell(std::chrono::duration<double>(time).count())};
   }
 };
 
-Rows RewritePlanRows(const job::RewriteResult& r) {
+Rows RewritePlanRows(const job::RewriteResult& r, const plan::CostModel& model) {
   std::map<int32_t, PlannedGroups> by_partition;
   PlannedGroups moved;
   for (size_t g = 0; g < r.plan.groups.size(); ++g) {
@@ -206,7 +216,7 @@ Rows RewritePlanRows(const job::RewriteResult& r) {
   }
   Rows rows(kRewritePlanColumns);
   const auto add = [&](std::vector<Cell> row, const PlannedGroups& planned) {
-    for (Cell& cell : planned.Cells()) row.push_back(std::move(cell));
+    for (Cell& cell : planned.Cells(model)) row.push_back(std::move(cell));
     rows.Add(std::move(row));
   };
   for (const plan::PartitionVerdict& verdict : r.plan.partitions) {
@@ -249,12 +259,13 @@ Rows RemovedRow(const job::RemovedFiles& r) {
 class Run {
  public:
   Run(const sql::BoundCall& call, bool explain, job::IcebergJob& job, ResolvedTable table, Time now,
-      const CancelFlag& cancel)
+      const plan::CostModel& model, const CancelFlag& cancel)
       : call_(call),
         explain_(explain),
         job_(job),
         table_(std::move(table)),
         now_(now),
+        model_(model),
         cancel_(cancel) {}
 
   Result<Rows> Go() {
@@ -274,7 +285,7 @@ class Run {
     job::RewriteRequest request = ReadRewrite(call_, table_.ident);
     request.dry_run = request.dry_run || explain_;
     LITHIFY_TRY_ASSIGN(const auto result, job_.RewriteDataFiles(request, cancel_));
-    return explain_ ? RewritePlanRows(result) : RewriteRow(result);
+    return explain_ ? RewritePlanRows(result, model_) : RewriteRow(result);
   }
 
   Result<Rows> Health() {
@@ -332,6 +343,7 @@ class Run {
   job::IcebergJob& job_;
   const ResolvedTable table_;
   const Time now_;
+  const plan::CostModel model_;
   const CancelFlag& cancel_;
 };
 
@@ -396,7 +408,8 @@ Result<Rows> RunProcedure(const sql::BoundCall& call, bool explain, const TableA
                          [&cancel] { return cancel.requested(); }, ReadLimits(call)));
   auto job = session->MakeJob(progress, context.caller.name, context.job_id);
   const Time now = session->clock().Now();
-  return Run(call, explain, job, std::move(table), now, cancel).Go();
+  const plan::CostModel model{.threads = access.Threads(ReadLimits(call))};
+  return Run(call, explain, job, std::move(table), now, model, cancel).Go();
 }
 
 }  // namespace lithify::serve

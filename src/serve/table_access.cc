@@ -111,6 +111,8 @@ const config::CatalogConfig* TableAccess::Find(const std::string& name) const {
   return at == config_.catalogs.end() ? nullptr : &*at;
 }
 
+int TableAccess::Threads(const CallLimits& limits) const { return Within(config_, limits).jobs; }
+
 std::vector<std::string> TableAccess::catalogs() const {
   std::vector<std::string> names;
   for (const config::CatalogConfig& catalog : config_.catalogs) names.push_back(catalog.name);

@@ -91,6 +91,9 @@ class TableAccess {
   // kDenied if the caller's token ends before a change could be committed (Q14).
   Status CheckToken(const CallContext& call) const;
 
+  // Of a job with these limits.
+  int Threads(const CallLimits& limits) const;
+
   std::vector<std::string> catalogs() const;  // Sorted.
   const config::HiveConfig& config() const { return config_; }
 
