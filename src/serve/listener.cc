@@ -434,8 +434,9 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
 
   // The error as the client gets it.
   static arrow::Status Told(const Error& error, const CallContext& call) {
-    const bool unknown = error.code == Code::kDenied && call.token->refused();
-    return unknown ? NotAuthenticated(error) : ToFlight(error);
+    // A commit that was refused so cannot be looked for, either: the text says so.
+    const bool by_token = error.code == Code::kDenied || error.code == Code::kUnknownOutcome;
+    return by_token && call.token->refused() ? NotAuthenticated(error) : ToFlight(error);
   }
 
   Result<std::shared_ptr<const PlannedStatement>> Plan(std::string_view text,

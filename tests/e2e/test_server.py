@@ -426,6 +426,36 @@ def test_a_client_that_goes_stops_its_job(lake, slow):
     assert lake.metadata_location("t") == before and not lake.leftovers("t")
 
 
+def length(number, body):
+    """A field of bytes of a message."""
+    return bytes([number << 3 | 2]) + varint(len(body)) + body
+
+
+@pytest.mark.parametrize("action", ["CancelFlightInfo", "CancelQuery"])
+def test_cancelling_by_flight(lake, served, action):
+    """Flight's own way and Flight SQL's older one, by the info that the statement has."""
+    query = flight.FlightDescriptor.for_command(command(
+        "CommandStatementQuery", text(1, "SELECT * FROM range(100000000000)")))
+    with flight.connect(served.url) as client, flight.connect(served.url) as other:
+        info = client.get_flight_info(query)
+        reader = client.do_get(info.endpoints[0].ticket)
+        assert reader.read_chunk().data.num_rows > 0
+        body = length(1, info.serialize())
+        if action == "CancelQuery":
+            url = b"type.googleapis.com/arrow.flight.protocol.sql.ActionCancelQueryRequest"
+            body = length(1, url) + length(2, body)
+        (answer,) = other.do_action(flight.Action(action, body))
+        assert answer.body.to_pybytes()
+        begin = time.monotonic()
+        with pytest.raises(pa.ArrowException, match="cancelled"):
+            while True:
+                reader.read_chunk()
+        assert time.monotonic() - begin < 10
+        # Nobody gets it again.
+        with pytest.raises(pa.ArrowException, match="not known"):
+            client.do_get(info.endpoints[0].ticket).read_all()
+
+
 def test_stopping_waits_for_statements_and_then_cancels(lake, slow):
     server = slow("--set", "server.drain=1s")
     before = lake.metadata_location("t")
