@@ -3,6 +3,7 @@ server, in front of Iceberg's own REST catalog, with a record of whose token rea
 
 import base64
 import json
+import time
 import urllib.parse
 import urllib.request
 
@@ -196,6 +197,31 @@ def test_a_token_that_will_not_last_begins_nothing(lake, proxy, provider, start)
     # Reading needs no more than a token that is good now.
     row = server.row(f"CALL system.table_health(table => '{name_of(lake)}')", token=token)
     assert row["live_data_files"] == 4
+
+
+def test_a_token_that_ends_while_a_job_works(lake, proxy, provider, start):
+    """Q14: it lives for 30 s, of which the catalog takes 21: too few are left for a commit."""
+    lake.plain(files=4)
+    before = lake.metadata_location("t")
+    files = lake.tree("t")
+    server = start()
+    waits = [21]
+
+    def slow(proxy, call):
+        if "/tables/" in call.path and waits:
+            time.sleep(waits.pop())
+        return proxy.ask(call)
+
+    proxy.reads = [slow] * 100
+    message = server.error(rewrite(lake), token=provider.token(client="momentary"))
+    assert waits == []
+    assert "token expires before the commit" in message, message
+    assert (lake.metadata_location("t"), lake.tree("t")) == (before, files)
+    assert proxy.sent_commits == []
+    server.stop()
+    phases = [line["phase"] for line in server.audited()
+              if line["statement_type"] == "rewrite_data_files" and "phase" in line]
+    assert phases[:2] == ["intent", "aborted"], phases
 
 
 def test_tokens_in_exchange(lake, proxy, provider, start):
