@@ -280,8 +280,10 @@ class FileReader final : public FileBatches {
     schema_ = arrow::schema(std::move(fields));
     const InputSource& input = *group_.inputs.front();
     left_ = input.footer->num_rows() - (input.deleted == nullptr ? 0 : input.deleted->size());
+    const bool release = OpenPagesBytes() > options_.memory_bytes / 2;
     for (size_t leaf = 0; leaf < group_.leaves.size(); ++leaf) {
       ColumnCopyOptions copy;
+      copy.release = release;
       copy.leaf = static_cast<int>(leaf);
       copy.output = group_.leaves[leaf];
       copy.pool = &pool_;
@@ -331,6 +333,25 @@ class FileReader final : public FileBatches {
   }
 
  private:
+  // What half-read chunks would hold if every column kept its page open between two batches: of
+  // hundreds of columns too much.
+  int64_t OpenPagesBytes() const {
+    constexpr int64_t kPageBytes = 2 * kMiB;
+    const InputSource& input = *group_.inputs.front();
+    int64_t most = 0;
+    for (int g = 0; g < input.footer->num_row_groups(); ++g) {
+      int64_t bytes = 0;
+      for (const LeafSource& source : input.leaves) {
+        if (source.input_leaf < 0) continue;
+        // A damaged footer may claim any number.
+        const int64_t chunk = input.footer->Chunk(g, source.input_leaf).total_uncompressed_size;
+        bytes += 2 * std::clamp<int64_t>(chunk, 0, kPageBytes / 2);
+      }
+      most = std::max(most, bytes);
+    }
+    return most;
+  }
+
   // By what the footer says of the columns' bytes.
   int64_t BatchRows() const {
     const InputSource& input = *group_.inputs.front();

@@ -349,14 +349,19 @@ TEST_F(TablePropertyTest, ScansShowWhatRewritesWrite) {
     ArrowSchema exported;
     RC_ASSERT(ExportTableSchema(table.schema.fields, &exported).has_value());
     const auto schema = arrow::ImportSchema(&exported).ValueOrDie();
+    // With little memory pages do not stay open between batches.
+    const bool scarce = any.Chance(40);
+    const int64_t memory = scarce ? (16 << any.Pick(7)) * kKiB : kGiB;
     const auto batches = OpenFileBatches(store_, file, table,
-                                         {.memory_bytes = kGiB,
+                                         {.memory_bytes = memory,
                                           .batch_bytes = 1 + any.Pick(20'000),
                                           .batch_rows = 64 + any.Pick(99)});
+    if (!batches && scarce && batches.error().code == Code::kLimit) return;
     if (!batches) RC_FAIL(batches.error().ToString());
     std::vector<std::shared_ptr<arrow::RecordBatch>> parts;
     while (true) {
       auto batch = (*batches)->Next();
+      if (!batch && scarce && batch.error().code == Code::kLimit) return;
       if (!batch) RC_FAIL(batch.error().ToString());
       if (!*batch) break;
       parts.push_back(arrow::ImportRecordBatch(batch->get(), schema).ValueOrDie());
