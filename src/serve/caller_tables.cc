@@ -18,8 +18,11 @@ Result<std::shared_ptr<TableSource>> CallerTables::FindView(const std::string& v
   if (view == "jobs") return MakeRowTable(JobRows(jobs_.List(call_.caller)));
   for (const View& known : Views()) {
     if (view != known.name) continue;
+    // Not `this`, which is gone while the statement's later parts are read.
     return MakeRowTable(known.columns,
-                        [this, &known] { return known.make(access_, call_, cancel_); });
+                        [&known, &access = access_, &call = call_, &cancel = cancel_] {
+                          return known.make(access, call, cancel);
+                        });
   }
   std::string names = "jobs";
   for (const View& known : Views()) names += ", " + std::string(known.name);
@@ -31,7 +34,7 @@ Result<std::shared_ptr<TableSource>> CallerTables::Find(const TableName& name) {
   LITHIFY_TRY_ASSIGN(const ResolvedTable table, access_.Resolve(name.parts, call_));
   LITHIFY_TRY_ASSIGN(std::shared_ptr<embed::IcebergSession> session,
                      access_.Open(table.catalog, "select", table.ident, call_,
-                                  [this] { return cancel_.requested(); }));
+                                  [&cancel = cancel_] { return cancel.requested(); }));
   auto loaded = session->catalog().LoadTable(table.ident);
   if (!loaded) return Fail(std::move(loaded.error()).In(table.ident.ToString()));
   // The session lives as long as somebody reads from its storage.

@@ -16,7 +16,7 @@ namespace lithify::serve {
 
 class CallerTables final : public TableProvider {
  public:
-  // All of it outlives what is found here.
+  // All of it outlives what is found here; this itself need not.
   CallerTables(const TableAccess& access, const CallContext& call, JobRegistry& jobs,
                const CancelFlag& cancel)
       : access_(access), call_(call), jobs_(jobs), cancel_(cancel) {}
