@@ -1,5 +1,6 @@
 #include "serve/duck.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "serve/duck_table.h"
 
 namespace lithify::serve {
 namespace {
@@ -88,19 +90,43 @@ Result<std::unique_ptr<Duck>> Duck::Open(const SelectLimits& limits) {
     duckdb_free(why);
     return Fail(Code::kInternal, "DuckDB does not start: " + message);
   }
-  if (duckdb_connect(duck->database_, &duck->connection_) != DuckDBSuccess ||
-      duckdb_connect(duck->database_, &duck->second_) != DuckDBSuccess) {
+  duckdb_connection setup = nullptr;
+  if (duckdb_connect(duck->database_, &setup) != DuckDBSuccess) {
     return Fail(Code::kInternal, "DuckDB gives no connection");
   }
+  Status ready = RegisterScan(setup, *duck);
   // Once external access is disabled, the folder for temporary files stays what it is; once the
   // configuration is locked, nothing of it changes.
   for (const char* statement :
-       {"SET temp_directory = ''", "SET TimeZone = 'UTC'", "SET errors_as_json = true",
-        "SET enable_external_access = false", "SET disabled_filesystems = 'LocalFileSystem'",
-        "SET lock_configuration = true"}) {
-    LITHIFY_TRY(duck->Execute(statement));
+       {"SET GLOBAL temp_directory = ''", "SET GLOBAL TimeZone = 'UTC'",
+        "SET GLOBAL errors_as_json = true", "SET GLOBAL enable_external_access = false",
+        "SET GLOBAL disabled_filesystems = 'LocalFileSystem'",
+        "SET GLOBAL lock_configuration = true"}) {
+    if (ready) ready = Execute(setup, statement);
   }
+  duckdb_disconnect(&setup);
+  if (ready) ready = duck->Connect();
+  if (!ready) return Fail(std::move(ready.error()));
   return duck;
+}
+
+Status Duck::Connect() {
+  if (duckdb_connect(database_, &connection_) != DuckDBSuccess ||
+      duckdb_connect(database_, &second_) != DuckDBSuccess) {
+    return Fail(Code::kInternal, "DuckDB gives no connection");
+  }
+  return {};
+}
+
+bool Duck::Clean(size_t views) {
+  bool clean = true;
+  for (size_t i = 0; i < views; ++i) {
+    clean = Execute("DROP VIEW memory.main." + DuckTables::ViewName(i)).has_value() && clean;
+  }
+  duckdb_disconnect(&second_);
+  duckdb_disconnect(&connection_);
+  tables_ = nullptr;
+  return clean;
 }
 
 Duck::~Duck() {
@@ -109,9 +135,11 @@ Duck::~Duck() {
   if (database_ != nullptr) duckdb_close(&database_);
 }
 
-Status Duck::Execute(const std::string& sql) {
+Status Duck::Execute(const std::string& sql) { return Execute(connection_, sql); }
+
+Status Duck::Execute(duckdb_connection connection, const std::string& sql) {
   duckdb_result result;
-  const duckdb_state state = duckdb_query(connection_, sql.c_str(), &result);
+  const duckdb_state state = duckdb_query(connection, sql.c_str(), &result);
   Status status;
   if (state != DuckDBSuccess) {
     const char* why = duckdb_result_error(&result);
@@ -120,6 +148,47 @@ Status Duck::Execute(const std::string& sql) {
   }
   duckdb_destroy_result(&result);
   return status;
+}
+
+Result<std::unique_ptr<Duck>> DuckPool::Take(const SelectLimits& limits) {
+  Kept kept;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = std::ranges::find_if(idle_, [&](const Kept& idle) {
+      return idle.memory_bytes == limits.memory_bytes && idle.threads == limits.threads;
+    });
+    if (at != idle_.end()) {
+      kept = std::move(*at);
+      idle_.erase(at);
+    }
+  }
+  if (kept.duck != nullptr) {
+    LITHIFY_TRY(kept.duck->Connect());
+  } else {
+    LITHIFY_TRY_ASSIGN(kept.duck, Duck::Open(limits));
+    kept.memory_bytes = limits.memory_bytes;
+    kept.threads = limits.threads;
+  }
+  ++kept.uses;
+  std::unique_ptr<Duck> duck = std::move(kept.duck);
+  const std::lock_guard lock(mutex_);
+  lent_[duck.get()] = std::move(kept);
+  return duck;
+}
+
+void DuckPool::Give(std::unique_ptr<Duck> duck, size_t views, bool good) {
+  Kept kept;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = lent_.find(duck.get());
+    if (at == lent_.end()) return;
+    kept = std::move(at->second);
+    lent_.erase(at);
+  }
+  if (!good || kept.uses >= kUsesMax || !duck->Clean(views)) return;
+  kept.duck = std::move(duck);
+  const std::lock_guard lock(mutex_);
+  if (idle_.size() < kIdleMax) idle_.push_back(std::move(kept));
 }
 
 Result<std::string> Duck::Parse(std::string_view sql) {

@@ -1,4 +1,4 @@
-// One in-memory DuckDB, locked down, for one statement. Private to this module.
+// In-memory DuckDBs, locked down, each for one statement at a time. Private to this module.
 #ifndef LITHIFY_SERVE_DUCK_H_
 #define LITHIFY_SERVE_DUCK_H_
 
@@ -6,12 +6,14 @@
 
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/cancel.h"
 #include "base/clock.h"
@@ -24,6 +26,8 @@ namespace lithify::serve {
 // makes it, or plain. `place` turns the position in the statement into words.
 Error DuckError(std::string_view message, const std::function<std::string(size_t)>& place);
 
+class DuckTables;
+
 class Duck {
  public:
   // Nothing can be read or written but what is registered with it: no files, network, extensions or
@@ -32,6 +36,16 @@ class Duck {
   ~Duck();
   Duck(const Duck&) = delete;
   Duck& operator=(const Duck&) = delete;
+
+  // The tables that its scan function reads; null: none. They outlive what runs on it.
+  void SetTables(DuckTables* tables) { tables_ = tables; }
+  DuckTables* tables() const { return tables_; }
+
+  // Connections of the statement's own: what a statement does to them ends with it.
+  Status Connect();
+  // Takes away what a statement left: `views` of its tables, and its connections. False: it is not
+  // as it was.
+  bool Clean(size_t views);
 
   duckdb_connection connection() const { return connection_; }
   // Of the same database: for what may not wait for a statement of the other one.
@@ -44,10 +58,37 @@ class Duck {
 
  private:
   Duck() = default;
+  static Status Execute(duckdb_connection connection, const std::string& sql);
 
   duckdb_database database_ = nullptr;
+  DuckTables* tables_ = nullptr;
   duckdb_connection connection_ = nullptr;
   duckdb_connection second_ = nullptr;
+};
+
+// Opening one takes longer than most statements: those that are as they were are used again, up to
+// kUsesMax times, by one statement at a time. Thread-safe.
+class DuckPool {
+ public:
+  // With connections.
+  Result<std::unique_ptr<Duck>> Take(const SelectLimits& limits);
+  // `good`: nothing went wrong with it. Whatever it runs must have ended.
+  void Give(std::unique_ptr<Duck> duck, size_t views, bool good);
+
+ private:
+  static constexpr size_t kIdleMax = 16;
+  static constexpr int kUsesMax = 100;
+
+  // What an instance was opened for, and how often it was used.
+  struct Kept {
+    std::unique_ptr<Duck> duck;
+    int64_t memory_bytes = 0;
+    int threads = 0;
+    int uses = 0;
+  };
+  std::mutex mutex_;
+  std::vector<Kept> idle_;
+  std::map<const Duck*, Kept> lent_;  // Their instances are the takers'.
 };
 
 // Interrupts what a connection runs once a stop was asked for, or its time is over, until it is

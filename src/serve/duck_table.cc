@@ -123,11 +123,11 @@ Status DescribeColumns(const DuckTables& tables, const DuckTable& table, duckdb_
 }
 
 void Bind(duckdb_bind_info info) {
-  auto* tables = static_cast<DuckTables*>(duckdb_bind_get_extra_info(info));
+  DuckTables* tables = static_cast<Duck*>(duckdb_bind_get_extra_info(info))->tables();
   duckdb_value parameter = duckdb_bind_get_parameter(info, 0);
   const int64_t number = duckdb_get_int64(parameter);
   duckdb_destroy_value(&parameter);
-  if (number < 0 || static_cast<size_t>(number) >= tables->tables().size()) {
+  if (tables == nullptr || number < 0 || static_cast<size_t>(number) >= tables->tables().size()) {
     duckdb_bind_set_error(info, "there is no such table");
     return;
   }
@@ -261,13 +261,13 @@ DuckTables::DuckTables(std::vector<DuckTable> tables, int threads, duckdb_connec
 
 std::string DuckTables::ViewName(size_t table) { return "lithify_" + std::to_string(table); }
 
-Status DuckTables::Register(duckdb_connection connection) {
+Status RegisterScan(duckdb_connection connection, Duck& duck) {
   duckdb_table_function function = duckdb_create_table_function();
   duckdb_table_function_set_name(function, kFunction);
   duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_BIGINT);
   duckdb_table_function_add_parameter(function, number);
   duckdb_destroy_logical_type(&number);
-  duckdb_table_function_set_extra_info(function, this, nullptr);
+  duckdb_table_function_set_extra_info(function, &duck, nullptr);
   duckdb_table_function_set_bind(function, Bind);
   duckdb_table_function_set_init(function, Init);
   duckdb_table_function_set_local_init(function, InitThread);
@@ -276,6 +276,10 @@ Status DuckTables::Register(duckdb_connection connection) {
   const duckdb_state state = duckdb_register_table_function(connection, function);
   duckdb_destroy_table_function(&function);
   if (state != DuckDBSuccess) return Fail(Code::kInternal, "DuckDB takes no table function");
+  return {};
+}
+
+Status DuckTables::MakeViews(duckdb_connection connection) {
   for (size_t i = 0; i < tables_.size(); ++i) {
     const std::string sql = "CREATE VIEW memory.main." + ViewName(i) + " AS SELECT * EXCLUDE (\"" +
                             kNoColumn + "\") FROM " + kFunction + "(" + std::to_string(i) + ")";

@@ -14,6 +14,7 @@
 
 #include "base/cancel.h"
 #include "base/result.h"
+#include "serve/duck.h"
 #include "serve/select.h"
 #include "serve/select_statement.h"
 
@@ -29,14 +30,19 @@ struct DuckTable {
 // Reads the source's schema.
 Result<DuckTable> MakeDuckTable(std::shared_ptr<TableSource> source);
 
-// The tables of one statement, and what went wrong with one of them. Outlives the database.
+// The function that reads the tables which `duck` has at the time; once for each. `duck` outlives
+// its database.
+Status RegisterScan(duckdb_connection connection, Duck& duck);
+
+// The tables of one statement, and what went wrong with one of them. Outlives what runs on the
+// database.
 class DuckTables {
  public:
   // `second` is a connection that no statement runs on.
   DuckTables(std::vector<DuckTable> tables, int threads, duckdb_connection second);
 
-  // Registers the function, and a view "lithify_N" for each table.
-  Status Register(duckdb_connection connection);
+  // Makes a view "lithify_N" for each table, in a DuckDB whose tables they are.
+  Status MakeViews(duckdb_connection connection);
   // One for each table; before any is opened.
   void SetFilters(std::vector<std::string> filters);
   // What the statement's streams look at.

@@ -48,10 +48,12 @@ std::string TakeText(const char* text) {
 // what DuckDB still runs ends before what it reads does.
 class Session {
  public:
-  static Result<std::unique_ptr<Session>> Prepare(std::string_view sql, TableProvider& provider,
+  static Result<std::unique_ptr<Session>> Prepare(std::string_view sql,
+                                                  std::shared_ptr<DuckPool> pool,
+                                                  TableProvider& provider,
                                                   const SelectLimits& limits,
                                                   const CancelFlag& cancel) {
-    auto session = std::unique_ptr<Session>(new Session(std::string(sql), limits));
+    auto session = std::unique_ptr<Session>(new Session(std::string(sql), std::move(pool), limits));
     LITHIFY_TRY(cancel.Check());
     if (sql.size() > kSqlBytesMax) {
       return Fail(Code::kLimit, "the statement is longer than 1 MiB");
@@ -67,6 +69,13 @@ class Session {
     if (tables_ != nullptr) tables_->stopped().Request();
     if (has_result_) duckdb_destroy_result(&result_);
     if (statement_ != nullptr) duckdb_destroy_prepare(&statement_);
+    const bool interrupted = watch_ != nullptr && watch_->reason().has_value();
+    watch_.reset();
+    if (duck_ == nullptr) return;
+    // What was cut off in the middle, or failed in a way that is not the statement's, is not used
+    // again.
+    const bool good = !interrupted && !broken_ && has_result_ == at_end_;
+    pool_->Give(std::move(duck_), views_, good);
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -152,6 +161,7 @@ class Session {
     if (chunk == nullptr) {
       const char* why = duckdb_result_error(&result_);
       if (why != nullptr && *why != '\0') return Fail(Explain(why));
+      at_end_ = true;
       // The end may also be that of an interrupted scan.
       if (auto reason = watch_->reason()) return Fail(std::move(*reason));
       if (auto error = tables_->error()) return Fail(std::move(*error));
@@ -171,10 +181,11 @@ class Session {
   const SelectLimits& limits() const { return limits_; }
 
  private:
-  Session(std::string sql, const SelectLimits& limits) : sql_(std::move(sql)), limits_(limits) {}
+  Session(std::string sql, std::shared_ptr<DuckPool> pool, const SelectLimits& limits)
+      : sql_(std::move(sql)), pool_(std::move(pool)), limits_(limits) {}
 
   Status Open(TableProvider& provider, const CancelFlag& cancel) {
-    LITHIFY_TRY_ASSIGN(duck_, Duck::Open(limits_));
+    LITHIFY_TRY_ASSIGN(duck_, pool_->Take(limits_));
     LITHIFY_TRY_ASSIGN(const std::string tree, duck_->Parse(sql_));
     LITHIFY_TRY_ASSIGN(parsed_, Read(tree));
     std::vector<DuckTable> tables;
@@ -184,7 +195,11 @@ class Session {
     // From now on things take as long as they take.
     watch_ = std::make_unique<DuckWatch>(duck_->connection(), cancel, limits_.time_max,
                                          tables_->stopped());
-    LITHIFY_TRY(tables_->Register(duck_->connection()));
+    duck_->SetTables(tables_.get());
+    broken_ = true;  // Until all views are there.
+    LITHIFY_TRY(tables_->MakeViews(duck_->connection()));
+    broken_ = false;
+    views_ = tables_->tables().size();
     LITHIFY_TRY_ASSIGN(const std::string sql, parsed_->Replace(replacements));
     LITHIFY_TRY(CheckReplaced(sql));
     return PrepareStatement(sql);
@@ -250,7 +265,14 @@ class Session {
   }
 
   // Of what DuckDB says, what was behind it.
-  Error Explain(const char* why) const {
+  Error Explain(const char* why) {
+    Error error = ExplainIt(why);
+    broken_ = broken_ || error.code == Code::kInternal || error.code == Code::kLimit ||
+              error.code == Code::kCancelled;
+    return error;
+  }
+
+  Error ExplainIt(const char* why) const {
     if (tables_ != nullptr) {
       if (auto error = tables_->error(); error && error->code != Code::kCancelled) return *error;
     }
@@ -290,6 +312,7 @@ class Session {
   }
 
   const std::string sql_;
+  const std::shared_ptr<DuckPool> pool_;
   const SelectLimits limits_;
   std::unique_ptr<SelectStatement> parsed_;
   std::unique_ptr<DuckTables> tables_;
@@ -297,6 +320,9 @@ class Session {
   std::unique_ptr<DuckWatch> watch_;
   duckdb_prepared_statement statement_ = nullptr;
   bool has_result_ = false;
+  bool at_end_ = false;  // Of the result.
+  bool broken_ = false;
+  size_t views_ = 0;
   duckdb_result result_ = {};
 };
 
@@ -357,10 +383,12 @@ class Rows final : public SelectResult {
 
 }  // namespace
 
+SelectEngine::SelectEngine() : pool_(std::make_shared<DuckPool>()) {}
+
 Result<std::unique_ptr<SelectResult>> SelectEngine::Run(
     std::string_view sql, const std::shared_ptr<arrow::RecordBatch>& parameters,
     TableProvider& provider, const SelectLimits& limits, const CancelFlag& cancel) {
-  LITHIFY_TRY_ASSIGN(auto session, Session::Prepare(sql, provider, limits, cancel));
+  LITHIFY_TRY_ASSIGN(auto session, Session::Prepare(sql, pool_, provider, limits, cancel));
   LITHIFY_TRY(session->Execute(parameters));
   // Now that the parameters are bound, their types are settled, too.
   LITHIFY_TRY_ASSIGN(auto schema, session->ExecutedSchema());
@@ -370,7 +398,7 @@ Result<std::unique_ptr<SelectResult>> SelectEngine::Run(
 Result<SelectDescription> SelectEngine::Describe(std::string_view sql, TableProvider& provider,
                                                  const SelectLimits& limits,
                                                  const CancelFlag& cancel) {
-  LITHIFY_TRY_ASSIGN(auto session, Session::Prepare(sql, provider, limits, cancel));
+  LITHIFY_TRY_ASSIGN(auto session, Session::Prepare(sql, pool_, provider, limits, cancel));
   SelectDescription out;
   LITHIFY_TRY_ASSIGN(out.result, session->ResultSchema());
   LITHIFY_TRY_ASSIGN(out.parameters, session->ParameterSchema());

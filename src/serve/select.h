@@ -105,8 +105,12 @@ class SelectResult {
 // to be had here; kLimit for limits; kCancelled; and what the provider and its streams give.
 //
 // Thread safety: any number of statements at once.
+class DuckPool;
+
 class SelectEngine {
  public:
+  SelectEngine();
+
   // `parameters` is one row with a column for each; null: there are none. `provider` is used during
   // the call only, the sources that it gives as long as the result, which `cancel` outlives.
   Result<std::unique_ptr<SelectResult>> Run(std::string_view sql,
@@ -117,6 +121,9 @@ class SelectEngine {
   // Reads no rows.
   Result<SelectDescription> Describe(std::string_view sql, TableProvider& provider,
                                      const SelectLimits& limits, const CancelFlag& cancel);
+
+ private:
+  std::shared_ptr<DuckPool> pool_;  // Shared with the results, which may outlive the engine.
 };
 
 }  // namespace lithify::serve

@@ -541,6 +541,86 @@ TEST_F(SelectTest, RowTables) {
   EXPECT_FALSE(MakeRowTable(wrong));
 }
 
+// --- one statement after another -----------------------------------------------------------------
+
+TEST_F(SelectTest, AStatementLeavesNothingToTheNext) {
+  const std::string all = Run("SELECT count(*) FROM sales.orders");
+  ASSERT_EQ(Run("SELECT count(*) FROM sales.orders"), all);
+  // Neither the tables of the one before, under whatever name, nor what it did to its connection.
+  tables_.tables.clear();
+  for (const char* sql : {"SELECT * FROM lithify_0", "SELECT * FROM main.lithify_0",
+                          "SELECT * FROM memory.main.lithify_0", "SELECT * FROM sales.orders"}) {
+    EXPECT_EQ(Run(sql).substr(0, 10), "not_found:") << sql << ": " << Run(sql);
+  }
+  const std::string seeded = "SELECT setseed(0.5)";
+  const std::string numbers = "SELECT random(), random()";
+  EXPECT_EQ(Run(seeded), "null");
+  const std::string first = Run(numbers);
+  EXPECT_EQ(Run(seeded), "null");
+  EXPECT_NE(Run(numbers), first);
+}
+
+TEST_F(SelectTest, FailuresOfAllKindsLeaveTheNextAlone) {
+  const std::string good = "SELECT count(*), min(id) FROM sales.orders";
+  const std::string expected = Run(good);
+  const std::vector<std::string> bad = {
+      "SELECT nothing FROM sales.orders",
+      "SELEKT",
+      "SELECT CAST('x' AS INTEGER)",
+      "SELECT * FROM read_csv('/etc/passwd')",
+      "SELECT * FROM sales.nothing",
+      "SELECT error('mine')",
+      "SELECT o.id FROM sales.orders o, sales.orders p, sales.nothing",
+      "SELECT count(DISTINCT hash(a.range, b.range)) FROM range(100000) a, range(1000) b",
+  };
+  for (int round = 0; round < 30; ++round) {
+    for (const std::string& sql : bad) {
+      if (round > 2 && sql.find("DISTINCT") != std::string::npos) continue;
+      EXPECT_NE(Run(sql).find(": "), std::string::npos) << sql;
+      ASSERT_EQ(Run(good), expected) << "after " << sql;
+    }
+    // One that is left in the middle, and one that is stopped.
+    auto left = Start("SELECT * FROM range(10000000)");
+    ASSERT_TRUE(left);
+    ASSERT_TRUE((*left)->Next());
+    left->reset();
+    ASSERT_EQ(Run(good), expected);
+    CancelFlag stopped;
+    stopped.Request();
+    EXPECT_FALSE(engine_.Run(good, nullptr, tables_, limits_, stopped));
+    ASSERT_EQ(Run(good), expected);
+  }
+}
+
+TEST_F(SelectTest, ManyAtOnceEachSeeTheirOwnTables) {
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      Tables mine;
+      Rows rows({{"x", ColumnType::kInt}});
+      for (int64_t i = 0; i <= t; ++i) rows.Add({int64_t{t}});
+      mine.tables["mine"] = MakeRowTable(rows).value();
+      for (int i = 0; i < 60; ++i) {
+        auto result = engine_.Run("SELECT count(*), min(x), max(x) FROM mine", nullptr, mine,
+                                  limits_, cancel_);
+        auto batch = Result<std::shared_ptr<arrow::RecordBatch>>(nullptr);
+        if (result) batch = (*result)->Next();
+        const std::string number = std::to_string(t);
+        const bool right =
+            batch && *batch && (*batch)->num_rows() == 1 &&
+            (*batch)->column(0)->GetScalar(0).ValueOrDie()->ToString() == std::to_string(t + 1) &&
+            (*batch)->column(1)->GetScalar(0).ValueOrDie()->ToString() == number &&
+            (*batch)->column(2)->GetScalar(0).ValueOrDie()->ToString() == number;
+        if (!right) ++wrong;
+        if (result && i % 3 != 0) static_cast<void>((*result)->Next());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 // --- what no statement may do
 
 class SelectAttack : public SelectTest, public testing::WithParamInterface<const char*> {};
