@@ -10,6 +10,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <exception>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -98,8 +99,12 @@ class CallerFactory final : public flight::ServerMiddlewareFactory {
 
  private:
   Result<Caller> Authenticate(const std::string& header) {
-    LITHIFY_TRY_ASSIGN(const Credentials credentials, ParseAuthorization(header));
-    return authenticator_.Authenticate(credentials);
+    try {
+      LITHIFY_TRY_ASSIGN(const Credentials credentials, ParseAuthorization(header));
+      return authenticator_.Authenticate(credentials);
+    } catch (const std::exception& e) {
+      return Fail(Code::kInternal, std::string("unexpected exception: ") + e.what());
+    }
   }
 
   // What shows a token each time is no login: its statements are on record.
@@ -306,6 +311,65 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
   arrow::Status GetFlightInfo(const flight::ServerCallContext& context,
                               const flight::FlightDescriptor& request,
                               std::unique_ptr<flight::FlightInfo>* info) override {
+    return Guarded([&] { return Inform(context, request, info); });
+  }
+
+  arrow::Status GetSchema(const flight::ServerCallContext& context,
+                          const flight::FlightDescriptor& request,
+                          std::unique_ptr<flight::SchemaResult>* schema) override {
+    return Guarded([&] { return TellSchema(context, request, schema); });
+  }
+
+  arrow::Status DoGet(const flight::ServerCallContext& context, const flight::Ticket& request,
+                      std::unique_ptr<flight::FlightDataStream>* stream) override {
+    return Guarded([&] { return Get(context, request, stream); });
+  }
+
+  arrow::Status DoPut(const flight::ServerCallContext& context,
+                      std::unique_ptr<flight::FlightMessageReader> reader,
+                      std::unique_ptr<flight::FlightMetadataWriter> writer) override {
+    return Guarded([&] { return Put(context, std::move(reader), std::move(writer)); });
+  }
+
+  arrow::Status DoAction(const flight::ServerCallContext& context, const flight::Action& action,
+                         std::unique_ptr<flight::ResultStream>* result) override {
+    return Guarded([&] { return Act(context, action, result); });
+  }
+
+  arrow::Status ListActions(const flight::ServerCallContext&,
+                            std::vector<flight::ActionType>* actions) override {
+    *actions = {
+        {std::string(kHealthCheck), "Whether the server takes statements; needs no token"},
+        {std::string(flightsql::kCreatePreparedStatement), "Plans a statement for repeated use"},
+        {std::string(flightsql::kClosePreparedStatement), "Forgets a prepared statement"},
+        {std::string(flightsql::kCancelQuery), "Stops the statement of a FlightInfo"},
+        flight::ActionType::kCancelFlightInfo,
+        flight::ActionType::kSetSessionOptions,
+        flight::ActionType::kGetSessionOptions,
+        flight::ActionType::kCloseSession,
+    };
+    return arrow::Status::OK();
+  }
+
+ private:
+  static constexpr std::chrono::seconds kStopGrace{5};
+
+  // What libraries throw ends the call, and not the process.
+  template <typename Work>
+  static arrow::Status Guarded(Work work) {
+    try {
+      return work();
+    } catch (const std::exception& e) {
+      return ToFlight(Error{Code::kInternal,
+                            std::string("unexpected exception: ") + e.what(),
+                            {},
+                            "please report this"});
+    }
+  }
+
+  arrow::Status Inform(const flight::ServerCallContext& context,
+                       const flight::FlightDescriptor& request,
+                       std::unique_ptr<flight::FlightInfo>* info) {
     CallContext call;
     ARROW_RETURN_NOT_OK(Identify(context, call));
     auto offer = Offer(request, call);
@@ -318,9 +382,9 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     return arrow::Status::OK();
   }
 
-  arrow::Status GetSchema(const flight::ServerCallContext& context,
-                          const flight::FlightDescriptor& request,
-                          std::unique_ptr<flight::SchemaResult>* schema) override {
+  arrow::Status TellSchema(const flight::ServerCallContext& context,
+                           const flight::FlightDescriptor& request,
+                           std::unique_ptr<flight::SchemaResult>* schema) {
     CallContext call;
     ARROW_RETURN_NOT_OK(Identify(context, call));
     auto offer = Offer(request, call);
@@ -329,8 +393,8 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     return arrow::Status::OK();
   }
 
-  arrow::Status DoGet(const flight::ServerCallContext& context, const flight::Ticket& request,
-                      std::unique_ptr<flight::FlightDataStream>* stream) override {
+  arrow::Status Get(const flight::ServerCallContext& context, const flight::Ticket& request,
+                    std::unique_ptr<flight::FlightDataStream>* stream) {
     CallContext call;
     ARROW_RETURN_NOT_OK(Identify(context, call));
     const auto command = flightsql::ParseCommand(request.ticket);
@@ -342,9 +406,9 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     return Run(context, std::move(call), *std::move(stored), ticket->handle, stream);
   }
 
-  arrow::Status DoPut(const flight::ServerCallContext& context,
-                      std::unique_ptr<flight::FlightMessageReader> reader,
-                      std::unique_ptr<flight::FlightMetadataWriter> writer) override {
+  arrow::Status Put(const flight::ServerCallContext& context,
+                    std::unique_ptr<flight::FlightMessageReader> reader,
+                    std::unique_ptr<flight::FlightMetadataWriter> writer) {
     CallContext call;
     ARROW_RETURN_NOT_OK(Identify(context, call));
     const auto command = flightsql::ParseCommand(reader->descriptor().cmd);
@@ -370,8 +434,8 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     return Update(context, std::move(call), std::move(statement), *writer);
   }
 
-  arrow::Status DoAction(const flight::ServerCallContext& context, const flight::Action& action,
-                         std::unique_ptr<flight::ResultStream>* result) override {
+  arrow::Status Act(const flight::ServerCallContext& context, const flight::Action& action,
+                    std::unique_ptr<flight::ResultStream>* result) {
     if (action.type == kHealthCheck) return Reply(Health(), result);
     CallContext call;
     ARROW_RETURN_NOT_OK(Identify(context, call));
@@ -384,24 +448,6 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     }
     return SessionAction(context, action.type, body, call, result);
   }
-
-  arrow::Status ListActions(const flight::ServerCallContext&,
-                            std::vector<flight::ActionType>* actions) override {
-    *actions = {
-        {std::string(kHealthCheck), "Whether the server takes statements; needs no token"},
-        {std::string(flightsql::kCreatePreparedStatement), "Plans a statement for repeated use"},
-        {std::string(flightsql::kClosePreparedStatement), "Forgets a prepared statement"},
-        {std::string(flightsql::kCancelQuery), "Stops the statement of a FlightInfo"},
-        flight::ActionType::kCancelFlightInfo,
-        flight::ActionType::kSetSessionOptions,
-        flight::ActionType::kGetSessionOptions,
-        flight::ActionType::kCloseSession,
-    };
-    return arrow::Status::OK();
-  }
-
- private:
-  static constexpr std::chrono::seconds kStopGrace{5};
 
   // What GetFlightInfo offers: a schema and the ticket to it.
   struct Offered {

@@ -6,9 +6,11 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "base/text.h"
@@ -64,7 +66,7 @@ class StatementStream final : public arrow::flight::FlightDataStream {
  private:
   // Runs the statement; then looks whether anybody takes its result.
   void Work() {
-    auto result = run_.run();
+    auto result = Guarded([this] { return run_.run(); });
     std::unique_lock lock(mutex_);
     result_ = std::move(result);
     taken_ = std::chrono::steady_clock::now();
@@ -79,6 +81,17 @@ class StatementStream final : public arrow::flight::FlightDataStream {
     }
   }
 
+  // What libraries throw ends the statement, and not the process.
+  template <typename Step>
+  static std::invoke_result_t<Step> Guarded(Step step) {
+    try {
+      return step();
+    } catch (const std::exception& e) {
+      return Fail(Code::kInternal, std::string("unexpected exception: ") + e.what(), {},
+                  "please report this");
+    }
+  }
+
   void GiveUp() {
     if (ended_) return;
     run_.stop();
@@ -88,7 +101,7 @@ class StatementStream final : public arrow::flight::FlightDataStream {
   }
 
   arrow::Result<FlightPayload> NextBatch(SelectResult& result) {
-    const auto read = result.Next();
+    const auto read = Guarded([&] { return result.Next(); });
     if (!read) {
       ended_ = true;
       return run_.to_flight(read.error());
