@@ -295,7 +295,11 @@ class Session {
     duckdb_destroy_arrow_options(&options);
     LITHIFY_TRY(Check(error));
     auto schema = arrow::ImportSchema(&exported);
-    if (!schema.ok()) return Fail(FromArrow(schema.status()));
+    if (!schema.ok()) {
+      return Fail(Code::kUnsupported,
+                  "a result that Arrow does not have: " + schema.status().message(), "",
+                  "CAST the column to VARCHAR");
+    }
     return *std::move(schema);
   }
 

@@ -454,6 +454,9 @@ TEST_F(SelectTest, LimitsHold) {
   EXPECT_THAT(Run("SELECT count(*) FROM sales.orders"), testing::HasSubstr("took longer than"));
   EXPECT_THAT(Run("SELECT count(*) FROM range(10000000000)"),
               testing::HasSubstr("took longer than"));
+  EXPECT_THAT(Run("WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) "
+                  "SELECT count(*) FROM r"),
+              testing::HasSubstr("took longer than"));
   limits_.time_max = Duration::zero();
   // What does not fit the memory is not written anywhere.
   EXPECT_THAT(Run("SELECT max(x) FROM (SELECT list(i::VARCHAR || 'xxxxxxxxxxxxxxxxxxxx') AS x "
@@ -715,6 +718,29 @@ TEST_F(SelectTest, WhatIsAllowed) {
   EXPECT_EQ(Run("VALUES (1), (2)"), "1;2");
   EXPECT_EQ(Run("SELECT 1;"), "1");
   EXPECT_EQ(Run("(SELECT 1) UNION ALL (SELECT 2) ORDER BY 1"), "1;2");
+}
+
+TEST_F(SelectTest, DeepStatementsEndWithAnError) {
+  const auto nested = [](const std::string& open, const std::string& inner,
+                         const std::string& close, size_t depth) {
+    std::string sql = "SELECT ";
+    for (size_t i = 0; i < depth; ++i) sql += open;
+    sql += inner;
+    for (size_t i = 0; i < depth; ++i) sql += close;
+    return sql;
+  };
+  for (const size_t depth : {size_t{200}, size_t{5'000}, size_t{100'000}}) {
+    for (const std::string& sql :
+         {nested("(", "1", ")", depth), nested("NOT ", "true", "", depth),
+          nested("[", "1", "]", depth), nested("1+", "1", "", depth),
+          nested("(SELECT ", "1", ")", depth / 2), nested("* FROM (SELECT ", "1", ")", depth / 2),
+          nested("CASE WHEN true THEN ", "1", " END", depth / 4), nested("abs(", "1", ")", depth),
+          nested("", "1", "::INT", depth / 2), nested("{'a':", "1", "}", depth / 2)}) {
+      const std::string answer = Run(sql);
+      EXPECT_FALSE(answer.starts_with("internal")) << sql.substr(0, 100) << ": " << answer;
+    }
+  }
+  EXPECT_THAT(Run("SELECT '" + std::string(1 << 20, 'x') + "'"), testing::StartsWith("limit: "));
 }
 
 // Statements that nobody would write end with an answer or an error, and leave the engine whole.
