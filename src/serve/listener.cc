@@ -160,13 +160,14 @@ observe::AuditEvent StatementEvent(const CallContext& call, std::string text, Ti
   event.session_id = call.session;
   event.client_ip = call.client;
   event.query_id = call.job_id;  // That of the job, if it is one.
-  event.query_text = std::move(text);
+  // Who writes the own token into a statement need not find it in the log.
+  event.query_text = call.caller.token.HideIn(std::move(text));
   return event;
 }
 
-void AddFailure(const Error& error, observe::AuditEvent& event) {
+void AddFailure(const Error& error, const Caller& caller, observe::AuditEvent& event) {
   event.failed = true;
-  event.error = error.ToString();
+  event.error = caller.token.HideIn(error.ToString());
   event.error_code = CodeName(error.code);
 }
 
@@ -180,7 +181,7 @@ struct Running {
     event.procedure = std::visit(StatementType(), planned->statement);
     event.duration_ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(clock.Monotonic() - begin).count();
-    if (error) AddFailure(*error, event);
+    if (error) AddFailure(*error, call.caller, event);
     audit.Record(std::move(event));
   }
   Running(const Running&) = delete;
@@ -492,7 +493,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     if (planned) return planned;
     observe::AuditEvent event = StatementEvent(call, std::string(text), services_.clock.Now());
     event.procedure = "plan";
-    AddFailure(planned.error(), event);
+    AddFailure(planned.error(), call.caller, event);
     services_.audit.Record(std::move(event));
     return planned;
   }

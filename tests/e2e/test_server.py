@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 import server as servers
+from flight_sql import command, length, text, varint
 from iceberg_lake import PLAIN, plain_rows
 
 pytestmark = pytest.mark.local_disk("a server takes no keys of its own, and SQLite lends none")
@@ -217,17 +218,6 @@ def test_what_drivers_ask(lake, served):
             "t", catalog_filter="lake", db_schema_filter="sales").names == ["id", "region", "note"]
 
 
-def command(name, body=b""):
-    """A message of Flight SQL in its envelope, written by hand."""
-    url = f"type.googleapis.com/arrow.flight.protocol.sql.{name}".encode()
-    return (b"\x0a" + bytes([len(url)]) + url +
-            (b"\x12" + bytes([len(body)]) + body if body else b""))
-
-
-def text(number, value):
-    return bytes([number << 3 | 2, len(value)]) + value.encode()
-
-
 def test_a_ticket_of_a_change_is_good_once(lake, served):
     lake.plain(files=4)
     with flight.connect(served.url) as client:
@@ -426,11 +416,6 @@ def test_a_client_that_goes_stops_its_job(lake, slow):
     assert lake.metadata_location("t") == before and not lake.leftovers("t")
 
 
-def length(number, body):
-    """A field of bytes of a message."""
-    return bytes([number << 3 | 2]) + varint(len(body)) + body
-
-
 @pytest.mark.parametrize("action", ["CancelFlightInfo", "CancelQuery"])
 def test_cancelling_by_flight(lake, served, action):
     """Flight's own way and Flight SQL's older one, by the info that the statement has."""
@@ -507,14 +492,6 @@ def test_limits_of_results(lake, start):
             while True:
                 reader.read_chunk()
     assert slow.rows("SELECT 1 AS x") == [{"x": 1}]
-
-
-def varint(number):
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*out, number])
 
 
 # --- starting ------------------------------------------------------------------------------------
