@@ -36,15 +36,12 @@ namespace flight = arrow::flight;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFooter = R"END(Examples:
-  lithify sql -e "CALL system.table_health(table => 'sales.orders')" lithify sql-- url grpc +
-                                    tls
-    :  // lake.example:50051 --token-file token -e "SHOW TABLES IN sales"
-       lithify sql-- format json <
-                                statements.sql
+  lithify sql -e "CALL system.table_health(table => 'sales.orders')"
+  lithify sql --url grpc+tls://lake.example:50051 --token-file token -e "SHOW TABLES IN sales"
+  lithify sql --format json < statements.sql
 
-                                    The token is LITHIFY_TOKEN of the environment,
-                      or in a file; it is never an argument, which others
-on the machine could read.
+The token is LITHIFY_TOKEN of the environment, or in a file; it is never an argument, which
+others on the machine could read, and goes over grpc:// to this machine only.
 Exit codes: 0 done, 1 the statement failed, 2 wrong usage, 130 stopped.)END";
 
 struct Options {
@@ -57,6 +54,7 @@ struct Options {
   std::string ca_file;
   bool no_progress = false;
   bool health = false;
+  bool allow_plaintext = false;
 };
 
 // A failed step, as a person reads it.
@@ -322,8 +320,22 @@ class Client {
   Client(const Options& options, Interrupt& interrupt, std::unique_ptr<flight::FlightClient> client)
       : options_(options), interrupt_(interrupt), client_(std::move(client)) {}
 
+  // Nobody's token crosses a network in plaintext.
+  Outcome<void> CheckTransport() const {
+    const std::string& url = options_.url;
+    if (url.starts_with("grpc+tls://") || options_.allow_plaintext) return {};
+    const std::string host = url.substr(std::min(url.find("://") + 3, url.size()));
+    for (const std::string_view here : {"127.", "localhost", "[::1]"}) {
+      if (host.starts_with(here)) return {};
+    }
+    return Wrong(
+        "the token would cross the network in plaintext: write grpc+tls://, or give "
+        "--allow-plaintext");
+  }
+
   Outcome<void> Identify() {
     if (!options_.user.empty()) {
+      if (auto safe = CheckTransport(); !safe) return safe;
       const auto password = ReadSecret(options_.password_file);
       if (!password) return std::unexpected(password.error());
       const auto header = client_->AuthenticateBasicToken({}, options_.user, password->Reveal());
@@ -339,7 +351,9 @@ class Client {
     } else if (const char* variable = std::getenv("LITHIFY_TOKEN")) {  // NOLINT(concurrency-*)
       token = Secret(variable);
     }
-    if (!token.empty()) call_.headers.emplace_back("authorization", "Bearer " + token.Reveal());
+    if (token.empty()) return {};
+    if (auto safe = CheckTransport(); !safe) return safe;
+    call_.headers.emplace_back("authorization", "Bearer " + token.Reveal());
     return {};
   }
 
@@ -350,7 +364,8 @@ class Client {
     interrupt_.Set(reader.get());
     auto read = Print(*reader);
     interrupt_.Set(nullptr);
-    if (interrupt_.interrupted()) return std::unexpected(Failure{"stopped", kStopped});
+    // What was read in whole was done.
+    if (!read && interrupt_.interrupted()) return std::unexpected(Failure{"stopped", kStopped});
     return read;
   }
 
@@ -386,15 +401,24 @@ std::vector<std::string> SplitStatements(const std::string& text) {
   char quote = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (quote == '\n') {  // In a comment.
-      if (c != '\n') continue;
+    if (quote == '\n' || quote == '*') {  // In a comment.
+      const bool ends = quote == '*' ? text.compare(i, 2, "*/") == 0 : c == '\n';
+      if (!ends) continue;
+      if (quote == '*') ++i;
       quote = 0;
-    } else if (quote != 0) {
+      statements.back() += ' ';
+      continue;
+    }
+    if (quote != 0) {
       if (c == quote) quote = 0;
     } else if (c == '\'' || c == '"' || c == '`') {
       quote = c;
     } else if (text.compare(i, 2, "--") == 0) {
       quote = '\n';
+      continue;
+    } else if (text.compare(i, 2, "/*") == 0) {
+      quote = '*';
+      ++i;
       continue;
     } else if (c == ';') {
       statements.emplace_back();
@@ -449,6 +473,8 @@ int Main(int argc, char** argv) {
   auto* user = app.add_option("--user", options.user, "Log in with a password");
   app.add_option("--password-file", options.password_file, "File with it")->needs(user);
   app.add_option("--ca-file", options.ca_file, "PEM file with the roots to trust");
+  app.add_flag("--allow-plaintext", options.allow_plaintext,
+               "Send token or password without TLS beyond this machine, too");
   app.add_flag("--health", options.health,
                "Only ask whether the server takes statements (for probes; needs no token)");
   app.add_flag("--no-progress", options.no_progress, "No progress on the terminal");

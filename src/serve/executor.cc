@@ -6,6 +6,7 @@
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "job/iceberg_scan.h"
@@ -67,6 +68,21 @@ Result<std::string> SchemaBytes(const iceberg::Schema& schema) {
   return (*bytes)->ToString();
 }
 
+bool HasDictionary(const arrow::DataType& type) {
+  return type.id() == arrow::Type::DICTIONARY ||
+         std::ranges::any_of(type.fields(),
+                             [](const auto& field) { return HasDictionary(*field->type()); });
+}
+
+Status NoDictionaries(const arrow::Schema& schema) {
+  for (const auto& field : schema.fields()) {
+    if (!HasDictionary(*field->type())) continue;
+    return Fail(Code::kUnsupported, "column \"" + field->name() + "\" is an ENUM", {},
+                "CAST it to VARCHAR");
+  }
+  return {};
+}
+
 // A success counts for nothing if the catalog stopped taking the token on the way: what was hidden
 // must not look like what is not there.
 Status StillTaken(const CallContext& call) {
@@ -103,6 +119,7 @@ Status Executor::PlanQuery(const CallContext& call, const CancelFlag& cancel,
   CallerTables tables(access_, call, jobs_, cancel);
   LITHIFY_TRY_ASSIGN(auto described, select_.Describe(planned.text, tables, Limits(), cancel));
   planned.result = std::move(described.result);
+  if (planned.result) LITHIFY_TRY(NoDictionaries(*planned.result));
   planned.parameters = std::move(described.parameters);
   planned.lasts = true;
   return {};
@@ -169,7 +186,8 @@ Result<std::unique_ptr<SelectResult>> Executor::Run(
     return ResultOf(rows);
   }
   LITHIFY_TRY_ASSIGN(const Rows rows, RunShow(planned.statement, access_, call, cancel));
-  LITHIFY_TRY(StillTaken(call));
+  // What was changed was changed.
+  if (!planned.changes) LITHIFY_TRY(StillTaken(call));
   return ResultOf(rows);
 }
 

@@ -18,6 +18,22 @@ std::string Details(const Error& error) {
       .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+// gRPC sends errors in headers, which have a limit; the text goes twice.
+constexpr size_t kPartBytesMax = 1000;
+
+// Cut between characters of UTF-8.
+std::string Short(std::string text) {
+  if (text.size() <= kPartBytesMax) return text;
+  size_t end = kPartBytesMax;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  text.resize(end);
+  return text + "…";
+}
+
+Error Short(const Error& error) {
+  return {error.code, Short(error.message), Short(error.context), Short(error.hint)};
+}
+
 arrow::Status Make(FlightStatusCode code, const Error& error) {
   return arrow::flight::MakeFlightError(code, error.ToString(), Details(error));
 }
@@ -27,7 +43,8 @@ arrow::Status Make(arrow::StatusCode code, const Error& error) { return {code, e
 
 }  // namespace
 
-arrow::Status ToFlight(const Error& error) {
+arrow::Status ToFlight(const Error& whole) {
+  const Error error = Short(whole);
   switch (error.code) {
     case Code::kInvalid: return Make(arrow::StatusCode::Invalid, error);
     case Code::kNotFound: return Make(arrow::StatusCode::KeyError, error);
@@ -45,7 +62,7 @@ arrow::Status ToFlight(const Error& error) {
 }
 
 arrow::Status NotAuthenticated(const Error& error) {
-  return Make(FlightStatusCode::Unauthenticated, error);
+  return Make(FlightStatusCode::Unauthenticated, Short(error));
 }
 
 }  // namespace lithify::serve

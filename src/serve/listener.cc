@@ -7,6 +7,7 @@
 #include <arrow/ipc/writer.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
+#include <arrow/util/byte_size.h>
 
 #include <charconv>
 #include <chrono>
@@ -85,29 +86,16 @@ class CallerFactory final : public flight::ServerMiddlewareFactory {
                           std::shared_ptr<flight::ServerMiddleware>* middleware) override {
     const flight::CallHeaders& headers = context.incoming_headers();
     auto caller = Authenticate(Header(headers, "authorization"));
-    if (!caller || caller->issued) RecordLogin(caller, context.peer());
-    if (!caller && info.method == flight::FlightMethod::Handshake) return Refuse(caller.error());
+    const bool handshake = info.method == flight::FlightMethod::Handshake;
+    if (caller ? caller->issued : handshake) RecordLogin(caller, context.peer());
+    if (!caller && handshake) return Refuse(caller.error());
     *middleware = std::make_shared<CallerMiddleware>(
         std::move(caller), CookieValue(Header(headers, "cookie"), kSessionCookie));
     return arrow::Status::OK();
   }
 
-  // What cannot be asked now may be asked again; all else is a caller that nobody knows.
-  static arrow::Status Refuse(const Error& error) {
-    return error.code == Code::kTransient ? ToFlight(error) : NotAuthenticated(error);
-  }
-
- private:
-  Result<Caller> Authenticate(const std::string& header) {
-    try {
-      LITHIFY_TRY_ASSIGN(const Credentials credentials, ParseAuthorization(header));
-      return authenticator_.Authenticate(credentials);
-    } catch (const std::exception& e) {
-      return Fail(Code::kInternal, std::string("unexpected exception: ") + e.what());
-    }
-  }
-
-  // What shows a token each time is no login: its statements are on record.
+  // What shows a token each time is no login: its statements are on record. A probe of the health
+  // needs no caller, and is none either.
   void RecordLogin(const Result<Caller>& caller, const std::string& client) {
     observe::AuditEvent event;
     event.phase = observe::AuditEvent::Phase::kRecorded;
@@ -123,6 +111,21 @@ class CallerFactory final : public flight::ServerMiddlewareFactory {
       event.error_code = CodeName(caller.error().code);
     }
     audit_.Record(std::move(event));
+  }
+
+  // What cannot be asked now may be asked again; all else is a caller that nobody knows.
+  static arrow::Status Refuse(const Error& error) {
+    return error.code == Code::kTransient ? ToFlight(error) : NotAuthenticated(error);
+  }
+
+ private:
+  Result<Caller> Authenticate(const std::string& header) {
+    try {
+      LITHIFY_TRY_ASSIGN(const Credentials credentials, ParseAuthorization(header));
+      return authenticator_.Authenticate(credentials);
+    } catch (const std::exception& e) {
+      return Fail(Code::kInternal, std::string("unexpected exception: ") + e.what());
+    }
   }
 
   Authenticator& authenticator_;
@@ -280,9 +283,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
 
   Status Listen() {
     LITHIFY_TRY_ASSIGN(auto options, MakeOptions(services_.config));
-    options.middleware.emplace_back(
-        std::string(kMiddleware),
-        std::make_shared<CallerFactory>(services_.authenticator, services_.audit, services_.clock));
+    options.middleware.emplace_back(std::string(kMiddleware), callers_);
     tls_ = !options.tls_certificates.empty();
     const arrow::Status started = Init(options);
     if (started.ok()) return {};
@@ -460,7 +461,10 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     const auto* middleware =
         dynamic_cast<CallerMiddleware*>(context.GetMiddleware(std::string(kMiddleware)));
     if (middleware == nullptr) return arrow::Status::UnknownError("a call without a caller");
-    if (!middleware->caller()) return CallerFactory::Refuse(middleware->caller().error());
+    if (!middleware->caller()) {
+      callers_->RecordLogin(middleware->caller(), context.peer());
+      return CallerFactory::Refuse(middleware->caller().error());
+    }
     call.caller = *middleware->caller();
     call.client = context.peer();
     call.token = std::make_shared<CallerToken>(call.caller.token);
@@ -488,8 +492,10 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
 
   Result<std::shared_ptr<const PlannedStatement>> Plan(std::string_view text,
                                                        const CallContext& call) {
-    const CancelFlag never;
-    auto planned = services_.executor.Plan(text, call, never);
+    CancelFlag stop;
+    LITHIFY_TRY_ASSIGN(const auto slot,
+                       running_.Begin(call.caller.owner, {}, [&stop] { stop.Request(); }));
+    auto planned = services_.executor.Plan(text, call, stop);
     if (planned) return planned;
     observe::AuditEvent event = StatementEvent(call, std::string(text), services_.clock.Now());
     event.procedure = "plan";
@@ -548,8 +554,14 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     running->parameters = std::move(statement.parameters);
     running->silent = observe::MakeSilentProgress();
     if (Status admitted = Admit(*running, handle); !admitted) {
-      running->error = admitted.error();
-      return Fail(std::move(admitted.error()));
+      Error error = std::move(admitted.error());
+      // Too many at once, or the server ends: both pass.
+      if (error.code == Code::kLimit || error.code == Code::kCancelled) {
+        error.code = Code::kTransient;
+      }
+      if (running->job) running->job->End(Fail(error));
+      running->error = error;
+      return Fail(std::move(error));
     }
     return running;
   }
@@ -581,14 +593,25 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     };
   }
 
+  Result<std::unique_ptr<SelectResult>> Execute(Running& running) {
+    try {
+      return services_.executor.Run(*running.planned, running.parameters, running.call,
+                                    running.progress(), running.flag());
+    } catch (const std::exception& e) {
+      // What a change had come to, nobody knows here.
+      return Fail(running.planned->changes ? Code::kUnknownOutcome : Code::kInternal,
+                  std::string("unexpected exception: ") + e.what(), {}, "please report this");
+    }
+  }
+
   // `context` outlives the stream: both live as long as the call.
   StatementRun MakeRun(const flight::ServerCallContext& context,
                        const std::shared_ptr<Running>& running) {
     StatementRun run;
     Running* raw = running.get();
-    run.run = [this, raw] {
-      auto result = services_.executor.Run(*raw->planned, raw->parameters, raw->call,
-                                           raw->progress(), raw->flag());
+    run.run = [this, raw]() -> Result<std::unique_ptr<SelectResult>> {
+      auto result = Execute(*raw);
+      if (!result) raw->error = result.error();
       if (raw->job) raw->job->End(result ? Status() : Status(Fail(result.error())));
       return result;
     };
@@ -601,7 +624,9 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     run.stop = Stopper(*raw);
     run.owner = running;
     run.bytes_max = services_.config.result_bytes_max;
-    run.stall_max = services_.config.client_stall;
+    // What is there in whole needs nobody's patience, and a change that was made is told.
+    const bool query = std::holds_alternative<sql::Query>(raw->planned->statement);
+    run.stall_max = query ? services_.config.client_stall : Duration::zero();
     return run;
   }
 
@@ -723,7 +748,21 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
   arrow::Status BindParameters(const std::string& handle, const CallContext& call,
                                flight::FlightMessageReader& reader,
                                flight::FlightMetadataWriter& writer) {
+    // Nothing is read for a handle that is not the caller's, nor without a place among statements.
+    if (const auto known = prepared_.Get(handle, call.caller.owner); !known) {
+      return Told(known.error(), call);
+    }
+    const auto slot = running_.Begin(call.caller.owner, {}, [] {});
+    if (!slot) return Told(slot.error(), call);
     ARROW_ASSIGN_OR_RAISE(auto parameters, ReadParameters(reader));
+    if (parameters &&
+        arrow::util::TotalBufferSize(*parameters) > services_.config.request_bytes_max) {
+      return Told(Error{Code::kLimit,
+                        "the parameters are larger than allowed",
+                        "server.request_bytes_max",
+                        {}},
+                  call);
+    }
     const Status bound = prepared_.Bind(handle, call.caller.owner, std::move(parameters));
     if (!bound) return Told(bound.error(), call);
     return writer.WriteMetadata(*arrow::Buffer::FromString(flightsql::PackBoundHandle(handle)));
@@ -745,18 +784,22 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
         .dump();
   }
 
-  // Whether a statement of the info's tickets runs, and is told to stop.
-  bool StopTickets(const flight::FlightInfo& info, const CallContext& call) {
-    bool found = false;
+  // Of the statement of the info's tickets: one that runs is told to stop, one that has not begun
+  // never will; one that has ended, or was nobody's, cannot be cancelled.
+  flightsql::CancelOutcome StopTickets(const flight::FlightInfo& info, const CallContext& call) {
+    auto outcome = flightsql::CancelOutcome::kNotCancellable;
     for (const flight::FlightEndpoint& endpoint : info.endpoints()) {
       const auto command = flightsql::ParseCommand(endpoint.ticket.ticket);
       const auto* ticket = command ? std::get_if<flightsql::StatementTicket>(&*command) : nullptr;
       if (ticket == nullptr) continue;
-      found = running_.Stop(call.caller.owner, ticket->handle) || found;
-      // One that has not begun never will.
-      tickets_.Remove(ticket->handle, call.caller.owner);
+      if (tickets_.Remove(ticket->handle, call.caller.owner)) {
+        outcome = flightsql::CancelOutcome::kCancelled;
+      }
+      if (running_.Stop(call.caller.owner, ticket->handle)) {
+        outcome = flightsql::CancelOutcome::kCancelling;
+      }
     }
-    return found;
+    return outcome;
   }
 
   arrow::Status CancelQuery(std::string_view body, const CallContext& call,
@@ -765,10 +808,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     if (!serialised) return Told(serialised.error(), call);
     std::unique_ptr<flight::FlightInfo> info;
     ARROW_RETURN_NOT_OK(flight::FlightInfo::Deserialize(*serialised, &info));
-    using flightsql::CancelOutcome;
-    return Reply(flightsql::PackCancelResult(StopTickets(*info, call) ? CancelOutcome::kCancelling
-                                                                      : CancelOutcome::kCancelled),
-                 result);
+    return Reply(flightsql::PackCancelResult(StopTickets(*info, call)), result);
   }
 
   arrow::Status CancelFlightInfo(std::string_view body, const CallContext& call,
@@ -776,9 +816,12 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     flight::CancelFlightInfoRequest request;
     ARROW_RETURN_NOT_OK(flight::CancelFlightInfoRequest::Deserialize(body, &request));
     flight::CancelFlightInfoResult outcome;
-    outcome.status = request.info && StopTickets(*request.info, call)
-                         ? flight::CancelStatus::kCancelling
-                         : flight::CancelStatus::kCancelled;
+    using flightsql::CancelOutcome;
+    const auto stopped =
+        request.info ? StopTickets(*request.info, call) : CancelOutcome::kNotCancellable;
+    outcome.status = stopped == CancelOutcome::kCancelling  ? flight::CancelStatus::kCancelling
+                     : stopped == CancelOutcome::kCancelled ? flight::CancelStatus::kCancelled
+                                                            : flight::CancelStatus::kNotCancellable;
     std::string bytes;
     ARROW_RETURN_NOT_OK(outcome.SerializeToString(&bytes));
     return Reply(std::move(bytes), result);
@@ -859,6 +902,8 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
   }
 
   const Services services_;
+  const std::shared_ptr<CallerFactory> callers_ =
+      std::make_shared<CallerFactory>(services_.authenticator, services_.audit, services_.clock);
   StatementStore tickets_;
   StatementStore prepared_;
   RunningStatements running_;

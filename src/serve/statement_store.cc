@@ -95,9 +95,11 @@ Status StatementStore::Bind(const std::string& handle, const std::string& owner,
   return {};
 }
 
-void StatementStore::Remove(const std::string& handle, const std::string& owner) {
+bool StatementStore::Remove(const std::string& handle, const std::string& owner) {
   const std::lock_guard lock(mutex_);
-  if (const auto at = Find(handle, owner)) Erase(*at);
+  const auto at = Find(handle, owner);
+  if (at) Erase(*at);
+  return at.has_value();
 }
 
 size_t StatementStore::size() const {

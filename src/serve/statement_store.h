@@ -46,7 +46,8 @@ class StatementStore {
   Result<StoredStatement> Take(const std::string& handle, const std::string& owner);
   Status Bind(const std::string& handle, const std::string& owner,
               std::shared_ptr<arrow::RecordBatch> parameters);
-  void Remove(const std::string& handle, const std::string& owner);
+  // Whether there was one.
+  bool Remove(const std::string& handle, const std::string& owner);
 
   size_t size() const;
 

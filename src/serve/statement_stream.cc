@@ -3,6 +3,7 @@
 #include <arrow/buffer.h>
 #include <arrow/ipc/writer.h>
 #include <arrow/record_batch.h>
+#include <arrow/type.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -58,7 +59,13 @@ class StatementStream final : public arrow::flight::FlightDataStream {
       ended_ = true;
       return run_.to_flight(result_->error());
     }
-    auto payload = NextBatch(***result_);
+    // Not under the lock: whoever looks whether the client has gone must not wait for a batch.
+    SelectResult& result = ***result_;
+    reading_ = true;
+    lock.unlock();
+    auto payload = NextBatch(result);
+    lock.lock();
+    reading_ = false;
     taken_ = std::chrono::steady_clock::now();
     return payload;
   }
@@ -67,17 +74,21 @@ class StatementStream final : public arrow::flight::FlightDataStream {
   // Runs the statement; then looks whether anybody takes its result.
   void Work() {
     auto result = Guarded([this] { return run_.run(); });
+    if (result && !(*result)->schema()->Equals(*schema_)) {
+      result = Fail(Code::kConflict, "the table's columns changed since the statement was planned",
+                    {}, "send (or prepare) it again");
+    }
     std::unique_lock lock(mutex_);
     result_ = std::move(result);
     taken_ = std::chrono::steady_clock::now();
     changed_.notify_all();
-    while (!closing_) {
-      if (run_.stall_max <= Duration::zero()) {
-        changed_.wait(lock);
-      } else if (changed_.wait_until(lock, taken_ + run_.stall_max) == std::cv_status::timeout &&
-                 std::chrono::steady_clock::now() >= taken_ + run_.stall_max) {
-        return GiveUp();
-      }
+    while (!closing_ && !ended_) {
+      changed_.wait_for(lock, kLook);
+      if (closing_ || ended_) return;
+      if (run_.gone && run_.gone()) run_.stop();
+      const bool stalled = run_.stall_max > Duration::zero() && !reading_ &&
+                           std::chrono::steady_clock::now() >= taken_ + run_.stall_max;
+      if (stalled) return GiveUp();
     }
   }
 
@@ -92,8 +103,13 @@ class StatementStream final : public arrow::flight::FlightDataStream {
     }
   }
 
+  void End() {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+
   void GiveUp() {
-    if (ended_) return;
     run_.stop();
     result_ =
         Fail(Code::kCancelled, "the client has not taken its result for too long",
@@ -103,12 +119,12 @@ class StatementStream final : public arrow::flight::FlightDataStream {
   arrow::Result<FlightPayload> NextBatch(SelectResult& result) {
     const auto read = Guarded([&] { return result.Next(); });
     if (!read) {
-      ended_ = true;
+      End();
       return run_.to_flight(read.error());
     }
     const std::shared_ptr<arrow::RecordBatch>& batch = *read;
     if (!batch) {
-      ended_ = true;
+      End();
       return FlightPayload();
     }
     ARROW_ASSIGN_OR_RAISE(FlightPayload payload, Pack(*batch));
@@ -155,6 +171,7 @@ class StatementStream final : public arrow::flight::FlightDataStream {
   std::condition_variable changed_;
   std::optional<Result<std::unique_ptr<SelectResult>>> result_;
   std::chrono::steady_clock::time_point taken_;  // When the client last took a batch.
+  bool reading_ = false;
   bool ended_ = false;
   bool closing_ = false;
   std::thread worker_;  // Last: it uses all of the above.

@@ -16,6 +16,7 @@ namespace lithify::serve {
 
 // What a running statement may be asked while its result is not there yet.
 struct StatementRun {
+  std::shared_ptr<void> owner = {};  // What all of it borrows: goes last.
   // Runs it; called once, by a thread of the stream's own. What it gives is read by the thread that
   // sends it.
   std::function<Result<std::unique_ptr<SelectResult>>()> run;
@@ -25,9 +26,8 @@ struct StatementRun {
   std::function<bool()> gone = {};
   // The error as the client gets it.
   std::function<arrow::Status(const Error&)> to_flight;
-  std::function<void()> stop;        // Asks it to end; any thread, often.
-  std::shared_ptr<void> owner = {};  // What all of it borrows.
-  int64_t bytes_max = 0;             // Of the whole result; 0: no bound.
+  std::function<void()> stop;  // Asks it to end; any thread, often.
+  int64_t bytes_max = 0;       // Of the whole result; 0: no bound.
   Duration stall_max = Duration::zero();
 };
 

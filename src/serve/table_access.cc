@@ -1,6 +1,7 @@
 #include "serve/table_access.h"
 
 #include <algorithm>
+#include <cctype>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,20 @@ namespace {
 constexpr size_t kNamespacesMax = 100'000;
 
 bool IsSqlite(const config::CatalogConfig& catalog) { return catalog.uri.starts_with("sqlite://"); }
+
+bool IsHttp(std::string_view uri) {
+  return uri.starts_with("http://") || uri.starts_with("https://");
+}
+
+// By its name: what else it may carry, nobody knows.
+bool MayBeCredential(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const std::string_view word :
+       {"authorization", "cookie", "key", "token", "secret", "password", "credential", "auth"}) {
+    if (name.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
 
 std::string Join(const std::vector<std::string>& items) {
   std::string out;
@@ -26,6 +41,14 @@ std::vector<std::string> CredentialsIn(const config::CatalogConfig& catalog) {
   if (!catalog.token.empty()) keys.push_back(section + "token");
   if (!catalog.client_id.empty()) keys.push_back(section + "client_id");
   if (!catalog.client_secret.empty()) keys.push_back(section + "client_secret");
+  for (const auto& [name, value] : catalog.headers) {
+    if (MayBeCredential(name)) keys.push_back(section + "headers: " + name);
+  }
+  const size_t host = catalog.uri.find("://");
+  const size_t path = host == std::string::npos ? host : catalog.uri.find('/', host + 3);
+  if (IsHttp(catalog.uri) && catalog.uri.substr(0, path).find('@') != std::string::npos) {
+    keys.push_back(section + "uri (its user)");
+  }
   return keys;
 }
 

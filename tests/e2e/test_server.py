@@ -16,6 +16,7 @@ import pytest
 import server as servers
 from flight_sql import command, length, text, varint
 from iceberg_lake import PLAIN, plain_rows
+from pyiceberg.types import LongType
 
 pytestmark = pytest.mark.local_disk("a server takes no keys of its own, and SQLite lends none")
 
@@ -239,6 +240,39 @@ def test_a_ticket_of_a_change_is_good_once(lake, served):
             assert client.do_get(shown.endpoints[0].ticket).read_all().num_rows == 1
 
 
+def test_a_table_that_changes_under_a_prepared_statement(lake, served):
+    """Rows of another schema than the client was told are an error, never other values."""
+    lake.plain(files=1)
+    with served.connect() as connection, connection.cursor() as cursor:
+        cursor.adbc_prepare("SELECT * FROM sales.t")
+        with lake.load("t").update_schema() as update:
+            update.add_column("more", LongType())
+            update.move_first("more")
+        with pytest.raises(adbc_driver_manager.Error, match="columns changed"):
+            cursor.execute("SELECT * FROM sales.t")
+            cursor.fetchall()
+    assert len(served.rows("SELECT * FROM sales.t")) == 10
+
+
+def test_what_cannot_be_sent_is_refused(lake, served):
+    assert "ENUM" in served.error("SELECT CAST('a' AS ENUM('a', 'b'))")
+    long = served.error("SELECT CAST('" + "x" * 20_000 + "' AS INT)")
+    assert "invalid" in long and len(long) < 10_000
+
+
+def test_a_client_that_leaves_a_silent_select(lake, served):
+    """It ends although it sends nothing."""
+    query = flight.FlightDescriptor.for_command(command("CommandStatementQuery", text(
+        1, "SELECT i FROM range(100000000000) t(i) WHERE i < 300000 OR md5(i::TEXT) = 'x'")))
+    with flight.connect(served.url) as client:
+        reader = client.do_get(client.get_flight_info(query).endpoints[0].ticket)
+        assert reader.read_chunk().data.num_rows > 0
+        reader.cancel()
+    begin = time.monotonic()
+    served.stop()
+    assert time.monotonic() - begin < 10
+
+
 def test_health_for_probes(lake, start):
     server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'))
 
@@ -458,7 +492,7 @@ def test_limits_of_statements_and_jobs(lake, slow):
     server = slow("--set", "server.jobs_per_user_max=1")
     call = server.start(REWRITE)
     job = wait_for_job(server, "running")
-    assert "limit" in server.error(REWRITE)
+    assert "as many as are allowed" in server.error(REWRITE)
     assert server.rows("SHOW TABLES")
     server.row(f"CANCEL JOB '{job['job_id']}'")
     call.communicate(timeout=30)
@@ -520,6 +554,11 @@ secret_access_key = "s3cret"
 """)
     for key in ("catalogs.lake.token", "catalogs.other.client_secret", "s3.secret_access_key"):
         assert key in error
+    assert "s3cret" not in error
+    for more in ('headers = ["Authorization: Bearer s3cret"]', 'headers = ["X-Api-Key: s3cret"]'):
+        error = refused(tmp_path, f'[catalogs.lake]\nuri = "https://catalog.example/"\n{more}\n')
+        assert "catalogs.lake.headers" in error and "s3cret" not in error
+    error = refused(tmp_path, '[catalogs.lake]\nuri = "https://me:s3cret@catalog.example/"\n')
     assert "s3cret" not in error
 
 
