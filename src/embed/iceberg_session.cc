@@ -25,10 +25,6 @@ Result<std::string> SqlitePath(const std::string& uri) {
   return path;
 }
 
-bool IsHttp(std::string_view uri) {
-  return uri.starts_with("http://") || uri.starts_with("https://");
-}
-
 // Whether the section has anything that only the host that it was written for may be sent. A header
 // may carry a key.
 bool HasCredentials(const config::CatalogConfig& catalog) {
@@ -78,6 +74,12 @@ class BucketLocations final : public storage::Locations {
 };
 
 }  // namespace
+
+bool IsSqliteCatalog(std::string_view uri) { return uri.starts_with(kSqlite); }
+
+bool IsRestCatalog(std::string_view uri) {
+  return uri.starts_with("http://") || uri.starts_with("https://");
+}
 
 std::string StatePath(const std::string& file_name) {
   const char* state = std::getenv("XDG_STATE_HOME");  // NOLINT(concurrency-mt-unsafe)
@@ -140,10 +142,10 @@ Result<config::CatalogConfig> ChooseCatalog(const config::HiveConfig& config,
 Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog, const Call& call) {
   std::string beside;
   std::string path;
-  if (catalog.uri.starts_with(kSqlite)) {
+  if (IsSqliteCatalog(catalog.uri)) {
     LITHIFY_TRY_ASSIGN(path, SqlitePath(catalog.uri));
     beside = path + ".audit.jsonl";
-  } else if (IsHttp(catalog.uri)) {
+  } else if (IsRestCatalog(catalog.uri)) {
     beside = StatePath(RestLogName(catalog.uri));
   } else {
     return Fail(Code::kInvalid, "a catalog's URI begins with sqlite://, http:// or https://",
@@ -158,7 +160,7 @@ Status IcebergSession::OpenCatalog(const config::CatalogConfig& catalog, const C
 void IcebergSession::AuditRefusal(const Call& call, const std::string& catalog_uri,
                                   const Error& error) {
   const bool refused =
-      error.code == Code::kDenied || (error.code == Code::kNotFound && IsHttp(catalog_uri));
+      error.code == Code::kDenied || (error.code == Code::kNotFound && IsRestCatalog(catalog_uri));
   if (!refused || !audit_) return;
   observe::AuditEvent event;
   event.phase = observe::AuditEvent::Phase::kAborted;
@@ -231,7 +233,7 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
   std::unique_ptr<IcebergSession> session(new IcebergSession(config));
   session->audit_path_ = config.audit_log.path;
   TableBuckets::Lender lender;
-  if (IsHttp(catalog.uri) && catalog.vended_credentials) {
+  if (IsRestCatalog(catalog.uri) && catalog.vended_credentials) {
     lender = [raw = session.get(), ident = call.ident] { return raw->Borrow(ident); };
   }
   session->buckets_ = std::make_unique<TableBuckets>(config.s3, environment, std::move(lender),

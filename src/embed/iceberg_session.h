@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/cancel.h"
@@ -101,6 +102,10 @@ class IcebergSession {
   std::unique_ptr<observe::AuditLog> audit_;
   std::string audit_path_;
 };
+
+// What a catalog's URI is of, by its scheme.
+bool IsSqliteCatalog(std::string_view uri);
+bool IsRestCatalog(std::string_view uri);
 
 // A file of that name below the user's state directory: $XDG_STATE_HOME/lithify,
 // ~/.local/state/lithify or /var/tmp/lithify.

@@ -12,12 +12,6 @@ namespace {
 
 constexpr size_t kNamespacesMax = 100'000;
 
-bool IsSqlite(const config::CatalogConfig& catalog) { return catalog.uri.starts_with("sqlite://"); }
-
-bool IsHttp(std::string_view uri) {
-  return uri.starts_with("http://") || uri.starts_with("https://");
-}
-
 // By its name: what else it may carry, nobody knows.
 bool MayBeCredential(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -46,7 +40,8 @@ std::vector<std::string> CredentialsIn(const config::CatalogConfig& catalog) {
   }
   const size_t host = catalog.uri.find("://");
   const size_t path = host == std::string::npos ? host : catalog.uri.find('/', host + 3);
-  if (IsHttp(catalog.uri) && catalog.uri.substr(0, path).find('@') != std::string::npos) {
+  if (embed::IsRestCatalog(catalog.uri) &&
+      catalog.uri.substr(0, path).find('@') != std::string::npos) {
     keys.push_back(section + "uri (its user)");
   }
   return keys;
@@ -66,7 +61,7 @@ std::vector<std::string> ProblemsOf(const config::HiveConfig& config) {
   std::vector<std::string> keys;
   for (const config::CatalogConfig& catalog : config.catalogs) {
     for (std::string& key : CredentialsIn(catalog)) keys.push_back(std::move(key));
-    if (IsSqlite(catalog) && !config.server.local_files) {
+    if (embed::IsSqliteCatalog(catalog.uri) && !config.server.local_files) {
       problems.push_back(
           "catalogs." + catalog.name +
           ": a SQLite catalog knows no users: whoever connects works with the rights "

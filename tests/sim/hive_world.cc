@@ -25,15 +25,6 @@ using storage::FaultyStore;
 constexpr Duration kGcGrace = std::chrono::hours(1);
 constexpr int64_t kMaxBytes = 1 << 20;
 
-class NoProgress final : public observe::Progress {
- public:
-  void AddTotal(int64_t, int64_t) override {}
-  void AddBytes(int64_t) override {}
-  void AddItem() override {}
-  void Line(std::string_view) override {}
-  void Finish() override {}
-};
-
 // What is done otherwise where each request is a round trip is done so in some worlds: partitions
 // are looked at, and loaded anew before a rewrite.
 class PlacedStore final : public storage::ForwardingStore {
@@ -330,7 +321,7 @@ class World {
       const auto memory =
           std::make_shared<job::SweepMemory>("compactor-" + std::to_string(processes_.size()),
                                              [this](const std::string&) { return dice_.OneIn(4); });
-      job::HiveJob job({store, runner, clock_, random_, audit, progress_, EncodeEvents, memory},
+      job::HiveJob job({store, runner, clock_, random_, audit, *progress_, EncodeEvents, memory},
                        settings);
       for (; sweeps > 0 && !process.crashed && !report_.violation; --sweeps) {
         const CancelFlag cancel;
@@ -426,7 +417,7 @@ class World {
       if (round == kRoundsMax) return Violate("sweeps do not come to rest");
       bool changed = false;
       for (const job::HiveSettings& settings : settings_) {
-        job::HiveJob job({store, runner, clock_, random_, *audit_, progress_, EncodeEvents},
+        job::HiveJob job({store, runner, clock_, random_, *audit_, *progress_, EncodeEvents},
                          settings);
         const CancelFlag cancel;
         const auto report = job.Sweep({}, false, cancel);
@@ -463,7 +454,7 @@ class World {
   HiveOracle oracle_;
   Scheduler scheduler_;
   std::unique_ptr<observe::AuditLog> audit_;
-  NoProgress progress_;
+  const std::unique_ptr<observe::Progress> progress_ = observe::MakeSilentProgress();
   const bool tracing_;
   const std::vector<SeriesLayout> series_;
   const bool events_;

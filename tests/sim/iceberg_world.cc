@@ -26,15 +26,6 @@ using catalog::TableIdent;
 using observe::AuditEvent;
 using storage::FaultyStore;
 
-class NoProgress final : public observe::Progress {
- public:
-  void AddTotal(int64_t, int64_t) override {}
-  void AddBytes(int64_t) override {}
-  void AddItem() override {}
-  void Line(std::string_view) override {}
-  void Finish() override {}
-};
-
 class World;
 
 // A process, and the world as it sees it. It crashes once, at most.
@@ -293,7 +284,7 @@ class World {
       return rewrite::MakeParquetRunner(store, int64_t{64} << 20);
     };
     return job::IcebergJob({*session.catalog, *session.locations, make_runner, *session.clock,
-                            random_, *session.audit, progress_},
+                            random_, *session.audit, *progress_},
                            settings);
   }
 
@@ -643,7 +634,7 @@ class World {
   TableShape shape_;
   IcebergOracle oracle_;
   Scheduler scheduler_;
-  NoProgress progress_;
+  const std::unique_ptr<observe::Progress> progress_ = observe::MakeSilentProgress();
   const bool tracing_;
   const bool moves_;             // Rewrites may move rows to another partition spec.
   const uint64_t fault_one_in_;  // 0: no faults in this world.
