@@ -567,19 +567,18 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
   }
 
   // A job, if it is one, and a place among the statements that run.
-  Status Admit(Running& statement, const std::string& handle) {
-    Running* const running = &statement;
-    const PlannedStatement& planned = *running->planned;
+  Status Admit(Running& running, const std::string& handle) {
+    const PlannedStatement& planned = *running.planned;
     if (planned.changes && planned.call) {
       const auto table = planned.call->Table();
       LITHIFY_TRY_ASSIGN(
-          running->job,
-          services_.jobs.Begin(running->call.caller, std::string(planned.call->procedure().name),
+          running.job,
+          services_.jobs.Begin(running.call.caller, std::string(planned.call->procedure().name),
                                table ? table->ToString() : std::string()));
-      running->call.job_id = running->job->id();
+      running.call.job_id = running.job->id();
     }
-    LITHIFY_TRY_ASSIGN(running->slot,
-                       running_.Begin(running->call.caller.owner, handle, Stopper(*running)));
+    LITHIFY_TRY_ASSIGN(running.slot,
+                       running_.Begin(running.call.caller.owner, handle, Stopper(running)));
     return {};
   }
 
