@@ -28,7 +28,7 @@ int With(const Options& options, const std::string& procedure, Work work, Show s
   auto opened = OpenTable(options.table, procedure);
   if (!opened) return ReportTable(options.table, procedure, opened.error());
   const auto progress = StartProgress(options.table.common, opened->session->clock(), procedure);
-  auto job = opened->session->MakeJob(*progress, {});
+  auto job = opened->session->MakeJob(*progress, "");
   const auto result = work(job, opened->ident, opened->session->clock().Now());
   progress->Finish();
   if (!result) return ReportTable(options.table, procedure, result.error());

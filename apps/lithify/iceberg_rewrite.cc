@@ -75,7 +75,7 @@ int RunRewrite(const Options& options) {
   const auto request = MakeRequest(options, opened->ident);
   if (!request) return failed(request.error());
   const auto progress = StartProgress(options.table.common, opened->session->clock(), "rewrite");
-  auto job = opened->session->MakeJob(*progress, {});
+  auto job = opened->session->MakeJob(*progress, "");
   const auto result = job.RewriteDataFiles(*request, cancel);
   progress->Finish();
   if (!result) return failed(result.error());
@@ -96,7 +96,7 @@ int RunHealth(const Options& options) {
   plan::RewriteOptions wanted = options.request.options;
   if (Status sizes = ReadSizes(options, wanted); !sizes) return failed(sizes.error());
   const auto progress = StartProgress(options.table.common, opened->session->clock(), "health");
-  auto job = opened->session->MakeJob(*progress, {});
+  auto job = opened->session->MakeJob(*progress, "");
   const auto result = job.GetTableHealth(opened->ident, wanted);
   progress->Finish();
   if (!result) return failed(result.error());

@@ -51,6 +51,8 @@ std::string QuotedIfNeeded(const std::string& part) {
   return quoted + '"';
 }
 
+constexpr size_t kNamespacesMax = 100'000;
+
 }  // namespace
 
 std::string TableIdent::ToString() const {
@@ -75,6 +77,31 @@ Result<TableIdent> ParseTableIdent(std::string_view text) {
 Result<std::string> Catalog::MetadataLocation(const TableIdent& ident) {
   LITHIFY_TRY_ASSIGN(LoadedTable table, LoadTable(ident));
   return std::move(table.metadata_location);
+}
+
+Result<std::vector<std::vector<std::string>>> AllNamespaces(
+    Catalog& catalog, const std::vector<std::string>& parent) {
+  std::vector<std::vector<std::string>> all;
+  if (!parent.empty()) all.push_back(parent);
+  LITHIFY_TRY_ASSIGN(auto level, catalog.ListNamespaces(parent));
+  while (!level.empty()) {
+    std::vector<std::vector<std::string>> next;
+    for (auto& parts : level) {
+      auto children = catalog.ListNamespaces(parts);
+      // Whoever may see a namespace need not see what is in it.
+      const bool hidden = !children && (children.error().code == Code::kDenied ||
+                                        children.error().code == Code::kNotFound);
+      if (!children && !hidden) return Fail(std::move(children.error()));
+      all.push_back(std::move(parts));
+      if (all.size() > kNamespacesMax) {
+        return Fail(Code::kLimit, "there are more than 100,000 namespaces", {}, "name one of them");
+      }
+      if (hidden) continue;
+      for (auto& child : *children) next.push_back(std::move(child));
+    }
+    level = std::move(next);
+  }
+  return all;
 }
 
 }  // namespace lithify::catalog

@@ -76,6 +76,11 @@ class Catalog {
   virtual std::string Describe() const = 0;
 };
 
+// All namespaces below `parent`, with it unless it is empty, as far as they may be listed; parents
+// before children. kLimit beyond 100,000 of them.
+Result<std::vector<std::vector<std::string>>> AllNamespaces(Catalog& catalog,
+                                                            const std::vector<std::string>& parent);
+
 }  // namespace lithify::catalog
 
 #endif  // LITHIFY_CATALOG_CATALOG_H_

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,6 +57,8 @@ struct RewriteCommit {
   std::string job_id;                   // UUIDv7; in the summary, and how we know our own commit.
   std::string trigger = "manual";       // manual | scheduled.
   std::string principal;                // Empty: not stamped.
+  // More properties of the snapshot, for the catalog to read; none that lithify sets itself.
+  std::map<std::string, std::string> summary = {};
   int64_t planned_snapshot_id = 0;      // The plan was made on this snapshot of the branch.
   int64_t planned_sequence_number = 0;  // Data sequence number of the outputs (v2, v3).
   int schema_id = 0;                    // Written with this schema; a change since is a conflict.

@@ -78,8 +78,11 @@ TEST_F(IcebergRewrite, R112SummaryIsComplete) {
   RewriteCommit request = Plan({"a", "b"}, "out", 3);
   request.principal = "maintainer";
   request.trigger = "scheduled";
+  request.summary = {{"more.of.it", "yes"}, {"operation", "append"}};
   ASSERT_TRUE(Run(request));
   auto summary = Head().summary;
+  EXPECT_EQ(summary["more.of.it"], "yes");  // What lithify sets itself stays.
+  summary.erase("more.of.it");
   EXPECT_EQ(summary["lithify.commit-id"].size(), 32u);
   summary.erase("lithify.commit-id");
   EXPECT_EQ(summary,

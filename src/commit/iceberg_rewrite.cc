@@ -531,7 +531,11 @@ Result<std::optional<Proposal>> RewriteAttempt::Produce(int attempt) {
   summary["manifests-created"] = std::to_string(builder.written());
   summary["manifests-kept"] = std::to_string(builder.kept());
   summary["manifests-replaced"] = std::to_string(replaced);
-  AddStamp(SnapshotStamp{request_.job_id, fingerprint_, request_.trigger, request_.principal},
+  AddStamp(SnapshotStamp{.job_id = request_.job_id,
+                         .fingerprint = fingerprint_,
+                         .trigger = request_.trigger,
+                         .principal = request_.principal,
+                         .summary = request_.summary},
            summary);
   Proposal proposal;
   LITHIFY_TRY_ASSIGN(proposal.snapshot,

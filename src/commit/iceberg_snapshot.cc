@@ -136,6 +136,7 @@ SnapshotSummary SummaryCounts::Build(const SnapshotSummary& parent) const {
 }
 
 void AddStamp(const SnapshotStamp& stamp, SnapshotSummary& summary) {
+  for (const auto& [key, value] : stamp.summary) summary.emplace(key, value);
   summary["operation"] = "replace";
   summary["engine-name"] = "lithify";
   summary[std::string(kCommitIdKey)] = stamp.fingerprint;

@@ -62,8 +62,9 @@ struct SnapshotStamp {
   std::string job_id;
   std::string fingerprint;
   std::string trigger;
-  std::string principal;         // Empty: not stamped.
-  bool maintenance_keys = true;  // sqe.maintenance.* too (R112).
+  std::string principal;                            // Empty: not stamped.
+  bool maintenance_keys = true;                     // sqe.maintenance.* too (R112).
+  std::map<std::string, std::string> summary = {};  // More of it; ours goes above.
 };
 void AddStamp(const SnapshotStamp& stamp, SnapshotSummary& summary);
 

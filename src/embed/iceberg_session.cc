@@ -258,10 +258,15 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
 
 job::IcebergJob IcebergSession::MakeJob(observe::Progress& progress, const std::string& principal,
                                         const std::string& job_id) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   job::IcebergSettings settings;
   settings.principal = principal;
   settings.job_id = job_id;
+  return MakeJob(progress, std::move(settings));
+}
+
+job::IcebergJob IcebergSession::MakeJob(observe::Progress& progress,
+                                        job::IcebergSettings settings) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   settings.verify = config_.verify;
   settings.threads = config_.jobs > 0 ? config_.jobs : cores;
   settings.memory_bytes = config_.memory_bytes;

@@ -72,6 +72,8 @@ class IcebergSession {
   // Borrows this session and `progress`. `job_id`: IcebergSettings::job_id.
   job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal,
                           const std::string& job_id = {});
+  // With these settings; of `verify`, `threads` and `memory_bytes` the configuration decides.
+  job::IcebergJob MakeJob(observe::Progress& progress, job::IcebergSettings settings);
 
   catalog::Catalog& catalog() { return guard_ ? *guard_ : *catalog_; }
   storage::Locations& locations() { return *locations_; }

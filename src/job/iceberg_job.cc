@@ -18,6 +18,39 @@ Result<T> Ended(AuditedCall& call, Result<T> changed, int64_t snapshot_id) {
   return changed;
 }
 
+Result<DebtResult> Look(const IcebergServices& services, const IcebergSettings& settings,
+                        const catalog::TableIdent& ident, const plan::RewriteOptions& options,
+                        bool with_plan) {
+  const Duration begin = services.clock.Monotonic();
+  DebtResult result;
+  result.health.table = ident.ToString();
+  LITHIFY_TRY_ASSIGN(auto table, LoadAudited(services, ident,
+                                             MakeEvent(services, settings, ident, "table_health",
+                                                       JobId(services, settings))));
+  const plan::RewriteOptions resolved = WithTableDefaults(options, table.metadata);
+  LITHIFY_TRY(plan::CheckOptions(resolved));
+  if (const iceberg::Snapshot* head = table.metadata.RefSnapshot("main")) {
+    const LiveSetOptions load{.filter = nullptr, .threads = settings.threads, .cancel = nullptr};
+    auto loaded = LoadLiveFiles(services.locations, table.metadata, *head, load);
+    if (!loaded) {
+      return Fail(IfMovedOn(services, table, std::move(loaded.error())).In(result.health.table));
+    }
+    result.live = std::move(*loaded);
+    result.health.snapshot_id = head->snapshot_id;
+  }
+  const iceberg::DeleteIndex index(result.live);
+  result.health.health = plan::AssessHealth(table.metadata, result.live, index, resolved);
+  if (with_plan) {
+    result.plan = plan::PlanRewrite(result.live, index, resolved);
+    for (const iceberg::PartitionKey& key : result.live.partitions) {
+      result.partition_names.push_back(PartitionName(table.metadata, key));
+    }
+  }
+  result.metadata = std::move(table.metadata);
+  result.health.took = services.clock.Monotonic() - begin;
+  return result;
+}
+
 }  // namespace
 
 std::string_view RewriteStatusName(RewriteStatus status) {
@@ -41,29 +74,13 @@ Result<RewriteResult> IcebergJob::RewriteDataFiles(const RewriteRequest& request
 
 Result<HealthResult> IcebergJob::GetTableHealth(const catalog::TableIdent& ident,
                                                 const plan::RewriteOptions& options) {
-  const Duration begin = services_.clock.Monotonic();
-  HealthResult result;
-  result.table = ident.ToString();
-  LITHIFY_TRY_ASSIGN(const auto table,
-                     LoadAudited(services_, ident,
-                                 MakeEvent(services_, settings_, ident, "table_health",
-                                           JobId(services_, settings_))));
-  const plan::RewriteOptions resolved = WithTableDefaults(options, table.metadata);
-  LITHIFY_TRY(plan::CheckOptions(resolved));
-  iceberg::LiveSet live;
-  if (const iceberg::Snapshot* head = table.metadata.RefSnapshot("main")) {
-    const LiveSetOptions load{.filter = nullptr, .threads = settings_.threads, .cancel = nullptr};
-    auto loaded = LoadLiveFiles(services_.locations, table.metadata, *head, load);
-    if (!loaded) {
-      return Fail(IfMovedOn(services_, table, std::move(loaded.error())).In(result.table));
-    }
-    live = std::move(*loaded);
-    result.snapshot_id = head->snapshot_id;
-  }
-  const iceberg::DeleteIndex index(live);
-  result.health = plan::AssessHealth(table.metadata, live, index, resolved);
-  result.took = services_.clock.Monotonic() - begin;
-  return result;
+  LITHIFY_TRY_ASSIGN(DebtResult debt, Look(services_, settings_, ident, options, false));
+  return std::move(debt.health);
+}
+
+Result<DebtResult> IcebergJob::GetTableDebt(const catalog::TableIdent& ident,
+                                            const plan::RewriteOptions& options) {
+  return Look(services_, settings_, ident, options, true);
 }
 
 Result<ManifestsResult> IcebergJob::RewriteManifests(const catalog::TableIdent& ident,

@@ -47,9 +47,10 @@ struct IcebergServices {
 };
 
 struct IcebergSettings {
-  std::string trigger = "manual";  // manual | scheduled
-  std::string principal;           // For the audit log and the snapshot summary.
-  std::string job_id;              // Of the next call alone. Empty: each has a new one.
+  std::string trigger = "manual";              // manual | scheduled
+  std::string principal;                       // For the audit log and the snapshot summary.
+  std::map<std::string, std::string> summary;  // RewriteCommit::summary.
+  std::string job_id;                          // Of the next call alone. Empty: each has a new one.
   rewrite::Verify verify = rewrite::Verify::kSample;
   int threads = 1;
   int64_t memory_bytes = int64_t{1} << 30;
@@ -114,6 +115,15 @@ struct HealthResult {
   Duration took = Duration::zero();
 };
 
+// What a rewrite would find to do, from the manifests alone: no data file is opened.
+struct DebtResult {
+  HealthResult health;
+  plan::RewritePlan plan;
+  iceberg::LiveSet live;                     // What the plan's indices point into.
+  std::vector<std::string> partition_names;  // Of LiveSet::partitions: "day=2026-11-29".
+  iceberg::TableMetadata metadata;
+};
+
 struct RemovedFiles {
   std::string procedure;
   std::string table;
@@ -150,6 +160,9 @@ class IcebergJob {
   Result<RewriteResult> RewriteDataFiles(const RewriteRequest& request, const CancelFlag& cancel);
   Result<HealthResult> GetTableHealth(const catalog::TableIdent& ident,
                                       const plan::RewriteOptions& options);
+  // The same look, with the plan of a rewrite.
+  Result<DebtResult> GetTableDebt(const catalog::TableIdent& ident,
+                                  const plan::RewriteOptions& options);
   Result<RemovedFiles> ExpireSnapshots(const catalog::TableIdent& ident,
                                        const plan::ExpireOptions& options, bool dry_run,
                                        const CancelFlag& cancel);

@@ -596,6 +596,7 @@ Result<commit::CommittedSnapshot> IcebergRewrite::CommitGroups(const std::vector
   request.job_id = result_.job_id;
   request.trigger = settings_.trigger;
   request.principal = settings_.principal;
+  request.summary = settings_.summary;
   request.planned_snapshot_id = snapshot_.snapshot_id;
   request.planned_sequence_number = snapshot_.sequence_number;
   request.schema_id = table_.metadata.current_schema_id;

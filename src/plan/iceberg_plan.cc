@@ -162,6 +162,26 @@ class Planner {
            options_.skip_partitions.end();
   }
 
+  bool IsAskedFor(int32_t partition) const {
+    return !options_.only_partitions ||
+           std::ranges::find(*options_.only_partitions, KeyOf(partition)) !=
+               options_.only_partitions->end();
+  }
+
+  // What there is to gain in a partition is left, whatever it is.
+  bool Skip(int32_t partition, PartitionVerdict& verdict) {
+    if (!IsAskedFor(partition)) {
+      verdict.reason = "not one of the partitions that were asked for";
+    } else if (IsHot(partition)) {
+      verdict.reason = "other writers change it all the time: left for a later run";
+      ++skipped_;
+    } else {
+      return false;
+    }
+    verdict.state = PartitionState::kSkipped;
+    return true;
+  }
+
   // By age: rows that were written together stay together, which keeps column bounds narrow.
   bool IsOlder(const Candidate& a, const Candidate& b) const {
     const LiveDataFile& x = FileAt(a.file);
@@ -390,21 +410,13 @@ class Planner {
     return verdict;
   }
 
-  void Skip(PartitionVerdict& verdict) {
-    verdict.state = PartitionState::kSkipped;
-    verdict.reason = "other writers change it all the time: left for a later run";
-    ++skipped_;
-  }
-
   // The files of a partition of another spec than the outputs'.
   void CollectMoves(int32_t partition, std::span<const int32_t> files) {
     Sorted sorted = SortCandidates(files, true);
     PartitionVerdict verdict = MakeVerdict(partition, sorted);
     if (sorted.core.empty()) {
       Explain(sorted, false, verdict);
-    } else if (IsHot(partition)) {
-      Skip(verdict);
-    } else {
+    } else if (!Skip(partition, verdict)) {
       verdict.state = PartitionState::kCandidate;
       verdict.reason =
           Files(std::ssize(sorted.core)) + " to spec " + std::to_string(*options_.output_spec_id);
@@ -434,7 +446,7 @@ class Planner {
   }
 
   void Keep(int32_t partition, const std::vector<Bin>& kept, PartitionVerdict& verdict) {
-    if (IsHot(partition)) return Skip(verdict);
+    if (Skip(partition, verdict)) return;
     verdict.state = PartitionState::kCandidate;
     verdict.reason = kept.size() == 1 ? "1 group" : FormatCount(std::ssize(kept)) + " groups";
     for (const Bin& bin : kept) plan_.groups.push_back(MakeGroup(partition, bin));

@@ -42,6 +42,8 @@ struct RewriteOptions {
   // which may be as large as the target or one file. 0: no bound.
   int64_t budget_bytes = 0;
   std::vector<iceberg::PartitionKey> skip_partitions;  // Hot ones, after conflicts (I33).
+  // Set: no other partition is touched, whatever is to be gained there.
+  std::optional<std::vector<iceberg::PartitionKey>> only_partitions;
   // Files of every other spec are candidates, whatever their size: their rows move to this one
   // (Q18). Groups of them mix partitions, and have at most so many rows, whose positions must fit
   // the memory.
@@ -72,7 +74,7 @@ enum class PartitionState {
   kNothingToGain,  // No file is a candidate, or a rewrite would give as many files as it takes.
   kUnsupported,
   kFiltered,  // No file of it may match the filter.
-  kSkipped,   // Hot, or beyond the budget.
+  kSkipped,   // Hot, beyond the budget, or none of those that were asked for.
 };
 
 std::string_view PartitionStateName(PartitionState state);  // "too few files".

@@ -591,6 +591,26 @@ TEST(IcebergPlan, I33BudgetTakesGroupsInOrderWhileTheyFit) {
   EXPECT_EQ(least.groups[0].bytes, 100 * kMiB);
 }
 
+TEST(IcebergPlan, OnlyThePartitionsThatAreAskedForAreTouched) {
+  World world;
+  for (const char* day : {"one", "two", "three"}) {
+    world.AddPartition({.spec_id = 0, .values = {std::string(day)}});
+  }
+  for (int32_t p = 0; p < 3; ++p) world.AddFiles(p, 5, kMiB);
+  RewriteOptions options = Target100();
+  options.only_partitions = {world.live.partitions[1]};
+  RewritePlan plan = PlanOf(world, options);
+  ASSERT_EQ(plan.groups.size(), 1);
+  EXPECT_EQ(plan.groups[0].partition, 1);
+  EXPECT_EQ(plan.partitions[0].state, PartitionState::kSkipped);
+  EXPECT_EQ(plan.partitions[0].reason, "not one of the partitions that were asked for");
+  EXPECT_EQ(plan.partitions[1].state, PartitionState::kCandidate);
+  options.only_partitions->clear();
+  plan = PlanOf(world, options);
+  EXPECT_THAT(plan.groups, IsEmpty());
+  EXPECT_EQ(plan.skip_reason, "no eligible groups");
+}
+
 TEST(IcebergPlan, I33HotPartitionsAreSkipped) {
   World world;
   const iceberg::PartitionKey hot = {.spec_id = 0, .values = {std::string("today")}};

@@ -70,7 +70,7 @@ class Opened {
   }
 
   Result<std::vector<Namespace>> Namespaces(const Namespace& parent) {
-    LITHIFY_TRY_ASSIGN(auto all, AllNamespaces(catalog(), parent));
+    LITHIFY_TRY_ASSIGN(auto all, catalog::AllNamespaces(catalog(), parent));
     LITHIFY_TRY(StillTaken());
     return all;
   }

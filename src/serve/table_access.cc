@@ -10,8 +10,6 @@
 namespace lithify::serve {
 namespace {
 
-constexpr size_t kNamespacesMax = 100'000;
-
 // By its name: what else it may carry, nobody knows.
 bool MayBeCredential(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -190,31 +188,6 @@ Result<std::unique_ptr<embed::IcebergSession>> TableAccess::Open(
   opened.only_lent_storage = true;
   opened.no_local_files = !config_.server.local_files;
   return embed::IcebergSession::Open(Within(config_, limits), *chosen, opened, {});
-}
-
-Result<std::vector<std::vector<std::string>>> AllNamespaces(
-    catalog::Catalog& catalog, const std::vector<std::string>& parent) {
-  std::vector<std::vector<std::string>> all;
-  if (!parent.empty()) all.push_back(parent);
-  LITHIFY_TRY_ASSIGN(auto level, catalog.ListNamespaces(parent));
-  while (!level.empty()) {
-    std::vector<std::vector<std::string>> next;
-    for (auto& parts : level) {
-      auto children = catalog.ListNamespaces(parts);
-      // Whoever may see a namespace need not see what is in it.
-      const bool hidden = !children && (children.error().code == Code::kDenied ||
-                                        children.error().code == Code::kNotFound);
-      if (!children && !hidden) return Fail(std::move(children.error()));
-      all.push_back(std::move(parts));
-      if (all.size() > kNamespacesMax) {
-        return Fail(Code::kLimit, "there are more than 100,000 namespaces", {}, "name one of them");
-      }
-      if (hidden) continue;
-      for (auto& child : *children) next.push_back(std::move(child));
-    }
-    level = std::move(next);
-  }
-  return all;
 }
 
 }  // namespace lithify::serve

@@ -107,11 +107,6 @@ class TableAccess {
   embed::AuditErrorHandler audit_failed_;
 };
 
-// All namespaces below `parent`, with it unless it is empty, as far as the caller may list them;
-// parents before children. kLimit beyond 100,000 of them.
-Result<std::vector<std::vector<std::string>>> AllNamespaces(catalog::Catalog& catalog,
-                                                            const std::vector<std::string>& parent);
-
 }  // namespace lithify::serve
 
 #endif  // LITHIFY_SERVE_TABLE_ACCESS_H_
