@@ -3,7 +3,7 @@
 # module that is not listed, or a third-party header of a library that the module may not use.
 #
 # lithify_module(NAME USES base storage THIRD_PARTY Arrow::arrow)
-set(LITHIFY_MODULES base net config observe storage table catalog plan rewrite commit job embed flightsql sql serve)
+set(LITHIFY_MODULES base net config observe storage table catalog plan rewrite commit job embed flightsql sql serve maintain)
 
 set(LITHIFY_MAY_USE_base)
 set(LITHIFY_MAY_USE_net base)
@@ -20,6 +20,32 @@ set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite commit)
 set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite job)
 set(LITHIFY_MAY_USE_flightsql base)
 set(LITHIFY_MAY_USE_serve base net config observe storage catalog table plan rewrite job embed flightsql sql)
+set(LITHIFY_MAY_USE_maintain base config net observe storage catalog table plan job embed)
+
+# What acts for callers and what acts on its own as a second identity never reach each other, by
+# whatever way (R003): a list that joins them is refused before anything is compiled.
+function(lithify_closure name out)
+  set(_reached ${name})
+  set(_next ${name})
+  while(_next)
+    list(POP_FRONT _next _module)
+    foreach(_use IN LISTS LITHIFY_MAY_USE_${_module})
+      if(NOT _use IN_LIST _reached)
+        list(APPEND _reached ${_use})
+        list(APPEND _next ${_use})
+      endif()
+    endforeach()
+  endwhile()
+  set(${out} ${_reached} PARENT_SCOPE)
+endfunction()
+foreach(_pair IN ITEMS "serve;maintain" "maintain;serve")
+  list(GET _pair 0 _from)
+  list(GET _pair 1 _to)
+  lithify_closure(${_from} _closure)
+  if(_to IN_LIST _closure)
+    message(FATAL_ERROR "module '${_from}' reaches '${_to}' by the lists of cmake/modules.cmake: the two are kept apart, remove that edge")
+  endif()
+endforeach()
 
 # Include path prefixes of third-party libraries, per module; all others get none.
 set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ duckdb.h google/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h libdeflate.h snappy roaring/ CLI/ sqlite3.h curl/ expat.h cjose/)

@@ -16,37 +16,6 @@ using Problems = std::vector<std::string>;
 constexpr int64_t kRowGroupBytes = 128 * kMiB;
 constexpr int64_t kPageBytes = kMiB;
 
-// The same field of another section first ("compaction.jobs" is "limits.jobs"), then the nearest
-// field of this section, then the nearest key of all.
-std::string SuggestKey(std::string_view key) {
-  const auto field_of = [](std::string_view k) { return k.substr(k.find('.') + 1); };
-  const std::string_view section = key.substr(0, key.find('.'));
-  std::vector<std::string_view> all;
-  std::vector<std::string_view> near;
-  for (const Field& field : Fields()) {
-    if (field_of(field.key) == field_of(key)) {
-      return "; did you mean \"" + std::string(field.key) + "\"?";
-    }
-    all.push_back(field.key);
-    if (field.key.substr(0, field.key.find('.')) == section) near.push_back(field_of(field.key));
-  }
-  if (std::string text = Suggestion(field_of(key), near, section); !text.empty()) return text;
-  return Suggestion(key, all);
-}
-
-void ApplyAll(const std::vector<Assignment>& values, HiveConfig& config, Problems& problems) {
-  for (const Assignment& value : values) {
-    const Field* field = FindField(value.key);
-    if (field == nullptr) {
-      AddProblem(problems, value.source, value.key, "unknown key" + SuggestKey(value.key));
-      continue;
-    }
-    if (Status set = field->set(config, value.raw); !set) {
-      AddProblem(problems, value.source, value.key, set.error().message);
-    }
-  }
-}
-
 // The last of the sources that names the preset decides, before everything else is read.
 void ApplyPreset(const std::vector<const std::vector<Assignment>*>& sources, HiveConfig& config) {
   for (const auto* values : sources) {
@@ -170,7 +139,7 @@ Result<HiveConfig> LoadHiveConfig(
     const std::vector<Override>& flags) {
   Problems problems;
   const FileContent file = ReadFileContent(toml, file_name, environment, problems);
-  const std::vector<Assignment> variables = ReadEnvironment(environment);
+  const std::vector<Assignment> variables = ReadEnvironment(environment, "");
   std::vector<Assignment> given;
   for (const Override& flag : flags) {
     given.push_back(
@@ -182,9 +151,9 @@ Result<HiveConfig> LoadHiveConfig(
   ApplySeries(file.series, config, problems);
   config.catalogs = ReadCatalogs(file.catalogs, problems);
   // R044: flags above the environment above the file above the defaults.
-  ApplyAll(file.values, config, problems);
-  ApplyAll(variables, config, problems);
-  ApplyAll(given, config, problems);
+  ApplyAll(file.values, Fields(), config, problems);
+  ApplyAll(variables, Fields(), config, problems);
+  ApplyAll(given, Fields(), config, problems);
   config.shape.file_size_bytes_max = config.options.file_bytes_max;
   // Values that are each allowed, but not together; told only once each is.
   if (problems.empty()) {
@@ -196,12 +165,7 @@ Result<HiveConfig> LoadHiveConfig(
   }
   if (problems.empty()) return config;
 
-  std::string message = problems.size() == 1 ? "the configuration has a problem"
-                                             : "the configuration has " +
-                                                   std::to_string(problems.size()) + " problems";
-  message += ":";
-  for (const std::string& problem : problems) message += "\n  " + problem;
-  return Fail(Code::kInvalid, message);
+  return FailWith(problems);
 }
 
 }  // namespace lithify::config

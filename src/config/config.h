@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/secret.h"
 #include "config/auth.h"
+#include "config/section.h"
 #include "plan/hive_plan.h"
 #include "rewrite/group_runner.h"
 #include "storage/s3_settings.h"
@@ -89,16 +90,11 @@ struct HiveConfig {
   ServerConfig server;
 };
 
-// One override from the command line: dotted key and text value ("compaction.min_files", "8").
-struct Override {
-  std::string key;
-  std::string value;
-  std::string source;  // "--min-files" or "LITHIFY_COMPACTION__MIN_FILES"; for messages.
-};
-
 // `toml` may be empty; `file_name` is for messages. `getenv` gives a variable's value or nullopt.
 // Environment names are LITHIFY_ + SECTION__FIELD in upper case. ${NAME} in a string value of the
-// file is replaced by that variable (R034); an unset one is an error that names it.
+// file is replaced by that variable (R034); an unset one is an error that names it. What lies below
+// [maintenance], in the file and in the environment, is passed over unread: that is of another
+// module, and so are its secrets (R002).
 Result<HiveConfig> LoadHiveConfig(
     std::string_view toml, std::string_view file_name,
     const std::vector<std::pair<std::string, std::string>>& environment,

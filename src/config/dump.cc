@@ -66,17 +66,7 @@ std::string DumpCatalog(const CatalogConfig& catalog) {
 }  // namespace
 
 std::string DumpHiveConfig(const HiveConfig& config) {
-  std::string out;
-  std::string_view section;
-  for (const Field& field : Fields()) {
-    const size_t dot = field.key.find('.');
-    if (field.key.substr(0, dot) != section) {
-      section = field.key.substr(0, dot);
-      if (!out.empty()) out += "\n";
-      out.append("[").append(section).append("]\n");
-    }
-    out.append(field.key.substr(dot + 1)).append(" = ").append(field.dump(config)).append("\n");
-  }
+  std::string out = DumpFields(Fields(), config);
   for (const SeriesLayout& layout : config.series) out += DumpSeries(layout);
   for (const CatalogConfig& catalog : config.catalogs) out += DumpCatalog(catalog);
   return out;

@@ -19,201 +19,17 @@ using std::chrono::seconds;
 
 constexpr int64_t kTiB = 1024 * kGiB;
 
-std::string Written(const Raw& raw) {
-  struct Print {
-    std::string operator()(int64_t n) const { return std::to_string(n); }
-    std::string operator()(double n) const { return std::to_string(n); }
-    std::string operator()(bool b) const { return b ? "true" : "false"; }
-    std::string operator()(const std::string& text) const { return "\"" + text + "\""; }
-    std::string operator()(const std::vector<std::string>& items) const { return TomlList(items); }
-  };
-  return std::visit(Print{}, raw.value);
-}
-
-std::unexpected<Error> Wrong(const Raw& raw, std::string_view wanted) {
-  return Fail(Code::kInvalid, Written(raw) + " is not allowed; it must be " + std::string(wanted));
-}
-
-std::string BytesText(int64_t bytes) {
-  for (const auto& [unit, name] : {std::pair{kTiB, "TiB"}, std::pair{kGiB, "GiB"},
-                                   std::pair{kMiB, "MiB"}, std::pair{kKiB, "KiB"}}) {
-    if (bytes != 0 && bytes % unit == 0) return std::to_string(bytes / unit) + name;
-  }
-  return std::to_string(bytes);
-}
-
-std::string DurationText(Duration d) {
-  const int64_t millis = std::chrono::duration_cast<std::chrono::milliseconds>(d).count();
-  for (const auto& [unit, name] :
-       {std::pair{int64_t{86'400'000}, "d"}, std::pair{int64_t{3'600'000}, "h"},
-        std::pair{int64_t{60'000}, "min"}, std::pair{int64_t{1000}, "s"}}) {
-    if (millis != 0 && millis % unit == 0) return std::to_string(millis / unit) + name;
-  }
-  return millis == 0 ? "0s" : std::to_string(millis) + "ms";
-}
-
-template <typename T>
-std::optional<T> ParseWhole(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// The wrong kind gives nullopt; the caller says what it wants.
-std::optional<int64_t> ReadInteger(const Raw& raw) {
-  if (const auto* n = std::get_if<int64_t>(&raw.value)) return *n;
-  const auto* text = std::get_if<std::string>(&raw.value);
-  if (text == nullptr || raw.typed) return std::nullopt;
-  return ParseWhole<int64_t>(*text);
-}
-
-std::optional<double> ReadNumber(const Raw& raw) {
-  if (const auto* n = std::get_if<int64_t>(&raw.value)) return static_cast<double>(*n);
-  if (const auto* n = std::get_if<double>(&raw.value)) return *n;
-  const auto* text = std::get_if<std::string>(&raw.value);
-  if (text == nullptr || raw.typed) return std::nullopt;
-  return ParseWhole<double>(*text);
-}
-
-std::optional<bool> ReadBool(const Raw& raw) {
-  if (const auto* b = std::get_if<bool>(&raw.value)) return *b;
-  const auto* text = std::get_if<std::string>(&raw.value);
-  if (text == nullptr || raw.typed) return std::nullopt;
-  if (*text == "true" || *text == "1" || *text == "yes") return true;
-  if (*text == "false" || *text == "0" || *text == "no") return false;
-  return std::nullopt;
-}
-
-std::optional<int64_t> ReadBytes(const Raw& raw) {
-  if (const auto* n = std::get_if<int64_t>(&raw.value)) return *n;
-  const auto* text = std::get_if<std::string>(&raw.value);
-  if (text == nullptr) return std::nullopt;
-  const auto parsed = ParseBytes(*text);
-  return parsed ? std::optional(*parsed) : std::nullopt;
-}
-
-std::optional<Duration> ReadDuration(const Raw& raw) {
-  if (const auto* n = std::get_if<int64_t>(&raw.value)) {
-    constexpr int64_t kMax = std::chrono::duration_cast<seconds>(Duration::max()).count();
-    if (*n < 0 || *n > kMax) return std::nullopt;
-    return seconds(*n);
-  }
-  const auto* text = std::get_if<std::string>(&raw.value);
-  if (text == nullptr) return std::nullopt;
-  const auto parsed = ParseDuration(*text);
-  return parsed ? std::optional(*parsed) : std::nullopt;
-}
-
-// `at` gives the member's address; called with a const config for dumps.
-template <typename At>
-Field CountField(std::string_view key, int64_t low, int64_t high, At at) {
-  const std::string wanted = "a whole number from " + FormatCount(low) + " to " + FormatCount(high);
-  return {key,
-          [=](HiveConfig& c, const Raw& raw) -> Status {
-            const auto n = ReadInteger(raw);
-            if (!n || *n < low || *n > high) return Wrong(raw, wanted);
-            using Target = std::remove_reference_t<decltype(at(c))>;
-            at(c) = static_cast<Target>(*n);
-            return {};
-          },
-          [=](const HiveConfig& c) { return std::to_string(at(c)); }};
-}
-
-template <typename At>
-Field BytesField(std::string_view key, int64_t low, int64_t high, bool zero, At at) {
-  const std::string wanted = "a size from " + BytesText(low) + " to " + BytesText(high) +
-                             (zero ? ", or 0 for none" : "") + ", like 4096 or \"128MiB\"";
-  return {key,
-          [=](HiveConfig& c, const Raw& raw) -> Status {
-            const auto n = ReadBytes(raw);
-            if (!n || ((*n < low || *n > high) && !(zero && *n == 0))) return Wrong(raw, wanted);
-            at(c) = *n;
-            return {};
-          },
-          [=](const HiveConfig& c) {
-            const std::string text = BytesText(at(c));
-            return text.back() == 'B' ? TomlText(text) : text;
-          }};
-}
-
-template <typename At>
-Field DurationField(std::string_view key, Duration low, Duration high, bool zero, At at) {
-  const std::string wanted = "a duration from " + DurationText(low) + " to " + DurationText(high) +
-                             (zero ? ", or 0 for none" : "") + ", as seconds or like \"15min\"";
-  return {key,
-          [=](HiveConfig& c, const Raw& raw) -> Status {
-            const auto d = ReadDuration(raw);
-            const bool none = zero && d && *d == Duration::zero();
-            if (!d || ((*d < low || *d > high) && !none)) return Wrong(raw, wanted);
-            at(c) = *d;
-            return {};
-          },
-          [=](const HiveConfig& c) { return TomlText(DurationText(at(c))); }};
-}
-
-template <typename At>
-Field TextField(std::string_view key, At at) {
-  return {key,
-          [=](HiveConfig& c, const Raw& raw) -> Status {
-            LITHIFY_TRY_ASSIGN(at(c), ReadText(raw));
-            return {};
-          },
-          [=](const HiveConfig& c) { return TomlText(at(c)); }};
-}
-
-template <typename At>
-Field ListField(std::string_view key, At at) {
-  return {key,
-          [=](HiveConfig& c, const Raw& raw) -> Status {
-            LITHIFY_TRY_ASSIGN(at(c), ReadList(raw));
-            return {};
-          },
-          [=](const HiveConfig& c) { return TomlList(at(c)); }};
-}
-
-template <typename At>
-Field ChoiceField(std::string_view key, const std::vector<std::string_view>& choices, At at) {
-  std::string wanted = "one of ";
-  for (const std::string_view choice : choices) {
-    wanted += (wanted.back() == ' ' ? "\"" : ", \"") + std::string(choice) + "\"";
-  }
-  return {key,
-          [=](HiveConfig& c, const Raw& raw) -> Status {
-            const auto* text = std::get_if<std::string>(&raw.value);
-            if (text == nullptr || std::ranges::find(choices, *text) == choices.end()) {
-              return Wrong(raw, wanted);
-            }
-            at(c) = *text;
-            return {};
-          },
-          [=](const HiveConfig& c) { return TomlText(at(c)); }};
-}
-
 constexpr std::array kVerifyNames = {std::pair{Verify::kCounts, std::string_view("counts")},
                                      std::pair{Verify::kSample, std::string_view("sample")},
                                      std::pair{Verify::kFull, std::string_view("full")}};
 
-Field VerifyField() {
-  return {"compaction.verify",
-          [](HiveConfig& c, const Raw& raw) -> Status {
-            const auto* text = std::get_if<std::string>(&raw.value);
-            for (const auto& [value, name] : kVerifyNames) {
-              if (text == nullptr || *text != name) continue;
-              c.verify = value;
-              return {};
-            }
-            return Wrong(raw, "one of \"counts\", \"sample\", \"full\"");
-          },
-          [](const HiveConfig& c) {
-            for (const auto& [value, name] : kVerifyNames) {
-              if (value == c.verify) return TomlText(name);
-            }
-            return TomlText("");
-          }};
-}
+using storage::S3Addressing;
+constexpr std::array kAddressingNames = {
+    std::pair{S3Addressing::kAuto, std::string_view("auto")},
+    std::pair{S3Addressing::kPath, std::string_view("path")},
+    std::pair{S3Addressing::kVirtual, std::string_view("virtual")}};
 
-Field GrowthField() {
+HiveField GrowthField() {
   return {"output.growth_max",
           [](HiveConfig& c, const Raw& raw) -> Status {
             const auto n = ReadNumber(raw);
@@ -232,58 +48,9 @@ Field GrowthField() {
           }};
 }
 
-template <typename At>
-Field BoolField(std::string_view key, At at) {
-  return {key,
-          [at](HiveConfig& c, const Raw& raw) -> Status {
-            const auto b = ReadBool(raw);
-            if (!b) return Wrong(raw, "true or false");
-            at(c) = *b;
-            return {};
-          },
-          [at](const HiveConfig& c) { return std::string(at(c) ? "true" : "false"); }};
-}
-
-// What is wrong is told without the value.
-template <typename At>
-Field SecretField(std::string_view key, At at) {
-  return {key,
-          [=](HiveConfig& c, const Raw& raw) -> Status {
-            const auto text = ReadText(raw);
-            if (!text) return Fail(Code::kInvalid, "must be a text without control characters");
-            at(c) = Secret(*text);
-            return {};
-          },
-          [=](const HiveConfig& c) { return TomlText(at(c).empty() ? "" : "***"); }};
-}
-
-Field AddressingField() {
-  using storage::S3Addressing;
-  static constexpr std::array kNames = {
-      std::pair{S3Addressing::kAuto, std::string_view("auto")},
-      std::pair{S3Addressing::kPath, std::string_view("path")},
-      std::pair{S3Addressing::kVirtual, std::string_view("virtual")}};
-  return {"s3.addressing",
-          [](HiveConfig& c, const Raw& raw) -> Status {
-            const auto* text = std::get_if<std::string>(&raw.value);
-            for (const auto& [value, name] : kNames) {
-              if (text == nullptr || *text != name) continue;
-              c.s3.addressing = value;
-              return {};
-            }
-            return Wrong(raw, "one of \"auto\", \"path\", \"virtual\"");
-          },
-          [](const HiveConfig& c) {
-            for (const auto& [value, name] : kNames) {
-              if (value == c.s3.addressing) return TomlText(name);
-            }
-            return TomlText("");
-          }};
-}
-
 // What has no caller is refused with more than a list of names: who asks for it wants something
 // that exists, elsewhere (R003).
-Field ProvidersField() {
+HiveField ProvidersField() {
   return {"auth.providers",
           [](HiveConfig& c, const Raw& raw) -> Status {
             LITHIFY_TRY_ASSIGN(const auto names, ReadList(raw));
@@ -312,9 +79,9 @@ Field ProvidersField() {
 }
 
 // The member that a key sets, of a const or a mutable HiveConfig.
-#define AT(member) [](auto& c) -> auto& { return c.member; }
+#define AT(member) MemberOf<HiveConfig>([](auto& c) -> auto& { return c.member; })
 
-std::vector<Field> CompactionFields() {
+std::vector<HiveField> CompactionFields() {
   return {
       DurationField("compaction.interval", seconds(1), days(7), false, AT(interval)),
       DurationField("compaction.grace", seconds(0), days(30), false, AT(options.grace)),
@@ -328,12 +95,12 @@ std::vector<Field> CompactionFields() {
       DurationField("compaction.claim_ttl", seconds(1), table::kClaimTtlMax, true, AT(claim_ttl)),
       DurationField("compaction.gc_grace", minutes(1), days(365), false, AT(options.gc_grace)),
       DurationField("compaction.retention", days(1), days(36500), true, AT(options.retention)),
-      VerifyField(),
+      NamedField("compaction.verify", kVerifyNames, AT(verify)),
       TextField("compaction.audit_series", AT(audit_series)),
   };
 }
 
-std::vector<Field> OutputFields() {
+std::vector<HiveField> OutputFields() {
   return {
       ChoiceField("output.codec", {"zstd", "snappy", "lz4_raw", "gzip", "none"}, AT(shape.codec)),
       CountField("output.codec_level", 1, 22, AT(shape.codec_level)),
@@ -347,7 +114,7 @@ std::vector<Field> OutputFields() {
   };
 }
 
-std::vector<Field> LimitFields() {
+std::vector<HiveField> LimitFields() {
   return {
       CountField("limits.jobs", 0, 1024, AT(jobs)),
       CountField("limits.partitions_at_once", 0, 1024, AT(partitions_at_once)),
@@ -358,11 +125,11 @@ std::vector<Field> LimitFields() {
   };
 }
 
-std::vector<Field> S3Fields() {
+std::vector<HiveField> S3Fields() {
   return {
       TextField("s3.endpoint", AT(s3.endpoint)),
       TextField("s3.region", AT(s3.region)),
-      AddressingField(),
+      NamedField("s3.addressing", kAddressingNames, AT(s3.addressing)),
       TextField("s3.ca_file", AT(s3.ca_file)),
       SecretField("s3.proxy", AT(s3.proxy)),
       TextField("s3.access_key_id", AT(s3.access_key_id)),
@@ -371,7 +138,7 @@ std::vector<Field> S3Fields() {
   };
 }
 
-std::vector<Field> ServerFields() {
+std::vector<HiveField> ServerFields() {
   return {
       TextField("server.listen", AT(server.listen)),
       TextField("server.tls_cert_file", AT(server.tls_cert_file)),
@@ -397,7 +164,7 @@ std::vector<Field> ServerFields() {
   };
 }
 
-std::vector<Field> AuthFields() {
+std::vector<HiveField> AuthFields() {
   return {
       ProvidersField(),
       TextField("auth.issuer", AT(auth.issuer)),
@@ -421,8 +188,8 @@ std::vector<Field> AuthFields() {
   };
 }
 
-std::vector<Field> AllFields() {
-  std::vector<Field> all = {ChoiceField("layout.preset", {"ourios", "none"}, AT(preset))};
+std::vector<HiveField> AllFields() {
+  std::vector<HiveField> all = {ChoiceField("layout.preset", {"ourios", "none"}, AT(preset))};
   for (auto&& part : {CompactionFields(), OutputFields(), LimitFields(), S3Fields(), AuthFields(),
                       ServerFields()}) {
     all.insert(all.end(), part.begin(), part.end());
@@ -438,75 +205,16 @@ std::vector<Field> AllFields() {
 
 }  // namespace
 
-std::span<const Field> Fields() {
-  static const std::vector<Field> fields = AllFields();
+std::span<const HiveField> Fields() {
+  static const std::vector<HiveField> fields = AllFields();
   return fields;
 }
 
-const Field* FindField(std::string_view key) {
-  for (const Field& field : Fields()) {
+const HiveField* FindField(std::string_view key) {
+  for (const HiveField& field : Fields()) {
     if (field.key == key) return &field;
   }
   return nullptr;
-}
-
-std::string Suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
-                       std::string_view section) {
-  const std::string_view best = Nearest(name, candidates);
-  if (best.empty()) return {};
-  std::string key(section);
-  if (!key.empty()) key += '.';
-  return "; did you mean \"" + key.append(best) + "\"?";
-}
-
-std::string TomlText(std::string_view text) {
-  // A JSON string is a TOML basic string, except that TOML wants DEL escaped.
-  std::string out;
-  for (const char c : JsonQuote(text))
-    out += c == '\x7f' ? std::string("\\u007f") : std::string(1, c);
-  return out;
-}
-
-std::string TomlList(const std::vector<std::string>& items) {
-  std::string out = "[";
-  for (const std::string& item : items) out += (out.size() > 1 ? ", " : "") + TomlText(item);
-  return out + "]";
-}
-
-Result<std::string> ReadText(const Raw& raw) {
-  const auto* text = std::get_if<std::string>(&raw.value);
-  if (text == nullptr) return Wrong(raw, "a text");
-  for (const char c : *text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == '\x7f') {
-      return Wrong(raw, "a text without control characters");
-    }
-  }
-  return *text;
-}
-
-Result<std::vector<std::string>> ReadList(const Raw& raw) {
-  std::vector<std::string> items;
-  if (const auto* list = std::get_if<std::vector<std::string>>(&raw.value)) {
-    items = *list;
-  } else if (const auto* text = std::get_if<std::string>(&raw.value);
-             text != nullptr && !raw.typed) {
-    for (size_t at = 0; !text->empty() && at <= text->size();) {
-      const size_t comma = std::min(text->find(',', at), text->size());
-      items.push_back(text->substr(at, comma - at));
-      at = comma + 1;
-    }
-  } else {
-    return Wrong(raw, "a list of texts");
-  }
-  for (size_t i = 0; i < items.size(); ++i) {
-    LITHIFY_TRY(ReadText({.value = items[i]}));
-    if (items[i].empty()) return Wrong(raw, "a list without empty items");
-    if (std::find(items.begin(), items.begin() + static_cast<int64_t>(i), items[i]) !=
-        items.begin() + static_cast<int64_t>(i)) {
-      return Wrong(raw, "a list without repeated items");
-    }
-  }
-  return items;
 }
 
 }  // namespace lithify::config

@@ -35,6 +35,9 @@ constexpr std::array kRoleKeys = {
     RoleKey{"month", ColumnRole::kMonth, "month"},       RoleKey{"day", ColumnRole::kDay, "day"},
     RoleKey{"hour", ColumnRole::kHour, "hour"},          RoleKey{"date", ColumnRole::kDate, ""}};
 
+// Sections that a module above reads by itself.
+constexpr std::array<std::string_view, 1> kOthers = {"maintenance"};
+
 std::string ToText(std::string_view text) { return std::string(text); }
 
 // Replaces ${NAME} by the variable (R034); "$${" stands for "${" itself.
@@ -73,6 +76,8 @@ class FileReader {
     FileContent content;
     for (const auto& [key, node] : root) {
       const std::string section = ToText(key.str());
+      // Not even looked at: it may hold secrets, and ask for variables that have some.
+      if (IsOthers(section)) continue;
       if (section == "series") {
         ReadAllSeries(node, content);
       } else if (section == "catalogs" && node.is_table()) {
@@ -87,19 +92,49 @@ class FileReader {
     return content;
   }
 
+  // A section that is read by itself, with those below it.
+  void ReadOne(const std::string& section, const toml::node& node,
+               const std::vector<std::string_view>& keys, std::vector<Assignment>& values) {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) {
+      AddProblem(problems_, At(node), section, "must be a table: [" + section + "]");
+      return;
+    }
+    const auto below = [&](std::string_view name) {
+      return std::ranges::any_of(
+          keys, [&](std::string_view key) { return key.starts_with(std::string(name) + "."); });
+    };
+    for (const auto& [key, value] : *table) {
+      const std::string full = section + "." + ToText(key.str());
+      if (below(full)) {
+        ReadOne(full, value, keys, values);
+      } else if (value.is_table()) {
+        AddProblem(problems_, At(value), full,
+                   "unknown section" + Suggestion(full, SectionsOf(keys)));
+      } else if (auto raw = ReadNode(value, full)) {
+        values.push_back({.key = full, .raw = std::move(*raw), .source = At(value)});
+      }
+    }
+  }
+
   std::string At(const toml::node& node) const {
     return file_name_ + ":" + std::to_string(node.source().begin.line);
   }
 
  private:
-  static std::vector<std::string_view> Sections() {
+  static std::vector<std::string_view> SectionsOf(const std::vector<std::string_view>& keys) {
     std::vector<std::string_view> sections;
-    for (const Field& field : Fields()) {
-      const std::string_view section = field.key.substr(0, field.key.find('.'));
+    for (const std::string_view key : keys) {
+      const std::string_view section = key.substr(0, key.rfind('.'));
       if (std::ranges::find(sections, section) == sections.end()) sections.push_back(section);
     }
-    sections.push_back("series");
-    sections.push_back("catalogs");
+    return sections;
+  }
+
+  static std::vector<std::string_view> Sections() {
+    std::vector<std::string_view> sections = SectionsOf(KeysOf(Fields()));
+    sections.insert(sections.end(), {"series", "catalogs"});
+    sections.insert(sections.end(), kOthers.begin(), kOthers.end());
     return sections;
   }
 
@@ -264,26 +299,48 @@ Status CheckSeriesName(std::string_view name) {
                                   "\"-\" or \".\"");
 }
 
+std::optional<toml::table> Parse(std::string_view toml, std::string_view file_name,
+                                 std::vector<std::string>& problems) {
+  toml::parse_result parsed = toml::parse(toml, file_name);
+  if (parsed) return std::move(parsed).table();
+  const toml::parse_error& error = parsed.error();
+  AddProblem(problems, std::string(file_name) + ":" + std::to_string(error.source().begin.line), "",
+             "not valid TOML: " + std::string(error.description()));
+  return std::nullopt;
+}
+
 }  // namespace
 
-void AddProblem(std::vector<std::string>& problems, std::string_view source, std::string_view key,
-                std::string_view what) {
-  std::string line(source);
-  if (!key.empty()) line.append(": ").append(key);
-  line.append(": ").append(what);
-  problems.push_back(std::move(line));
+bool IsOthers(std::string_view key) {
+  return std::ranges::find(kOthers, key.substr(0, key.find('.'))) != kOthers.end();
 }
 
 FileContent ReadFileContent(std::string_view toml, std::string_view file_name,
                             const Environment& environment, std::vector<std::string>& problems) {
-  const toml::parse_result parsed = toml::parse(toml, file_name);
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
-    AddProblem(problems, std::string(file_name) + ":" + std::to_string(error.source().begin.line),
-               "", "not valid TOML: " + std::string(error.description()));
-    return {};
+  const std::optional<toml::table> root = Parse(toml, file_name, problems);
+  if (!root) return {};
+  return FileReader(file_name, environment, problems).Read(*root);
+}
+
+std::vector<Assignment> ReadSection(const Sources& sources, std::string_view section,
+                                    const std::vector<std::string_view>& keys,
+                                    std::vector<std::string>& problems) {
+  std::vector<Assignment> values;
+  const std::optional<toml::table> root = Parse(sources.toml, sources.file_name, problems);
+  if (root && root->contains(section)) {
+    FileReader(sources.file_name, sources.environment, problems)
+        .ReadOne(std::string(section), *root->get(section), keys, values);
   }
-  return FileReader(file_name, environment, problems).Read(parsed.table());
+  for (Assignment& value : ReadEnvironment(sources.environment, section)) {
+    values.push_back(std::move(value));
+  }
+  const std::string below = std::string(section) + ".";
+  for (const Override& flag : sources.flags) {
+    if (!flag.key.starts_with(below)) continue;
+    values.push_back(
+        {.key = flag.key, .raw = {.value = flag.value, .typed = false}, .source = flag.source});
+  }
+  return values;
 }
 
 std::string EnvironmentName(std::string_view key) {
@@ -298,16 +355,26 @@ std::string EnvironmentName(std::string_view key) {
   return out;
 }
 
-std::vector<Assignment> ReadEnvironment(const Environment& environment) {
+std::vector<Assignment> ReadEnvironment(const Environment& environment, std::string_view section) {
   constexpr std::string_view kPrefix = "LITHIFY_";
   std::vector<Assignment> out;
   for (const auto& [name, value] : environment) {
-    if (!name.starts_with(kPrefix)) continue;
-    std::string key = name.substr(kPrefix.size());
-    const size_t split = key.find("__");
-    if (split == std::string::npos) continue;  // LITHIFY_CACHE and the like are not settings.
-    key.replace(split, 2, ".");
-    for (char& c : key) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (!name.starts_with(kPrefix) || name.find("__") == std::string::npos) {
+      continue;  // LITHIFY_CACHE and the like are not settings.
+    }
+    std::string key;
+    for (size_t at = kPrefix.size(); at < name.size(); ++at) {
+      const char c = name[at];
+      if (name.compare(at, 2, "__") == 0) {
+        key += '.';
+        ++at;
+      } else {
+        key += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+      }
+    }
+    const bool ours =
+        section.empty() ? !IsOthers(key) : key.starts_with(std::string(section) + ".");
+    if (!ours) continue;
     out.push_back({.key = key, .raw = {.value = value, .typed = false}, .source = name});
   }
   return out;

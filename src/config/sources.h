@@ -11,14 +11,6 @@
 
 namespace lithify::config {
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
-
-struct Assignment {
-  std::string key;
-  Raw raw;
-  std::string source;  // "lithify.toml:12", "LITHIFY_LIMITS__JOBS", "--jobs".
-};
-
 // One [[series]], with the keys as written.
 struct SeriesTable {
   std::vector<Assignment> values;  // Keys without the "series." prefix.
@@ -42,18 +34,14 @@ struct FileContent {
 FileContent ReadFileContent(std::string_view toml, std::string_view file_name,
                             const Environment& environment, std::vector<std::string>& problems);
 
-// The variables that are ours: LITHIFY_<SECTION>__<FIELD>.
-std::vector<Assignment> ReadEnvironment(const Environment& environment);
+// The variables below `section`: LITHIFY_<SECTION>__<FIELD>. Empty: all but those that IsOthers().
+std::vector<Assignment> ReadEnvironment(const Environment& environment, std::string_view section);
 
 // "compaction.min_files" -> "LITHIFY_COMPACTION__MIN_FILES".
 std::string EnvironmentName(std::string_view key);
 
 // The layout that one [[series]] describes.
 SeriesLayout ReadSeries(const SeriesTable& table, std::vector<std::string>& problems);
-
-// "where: key: what".
-void AddProblem(std::vector<std::string>& problems, std::string_view source, std::string_view key,
-                std::string_view what);
 
 }  // namespace lithify::config
 
