@@ -523,6 +523,13 @@ std::string EncodeBase64(std::string_view bytes) {
   return out;
 }
 
+std::string EncodeBase64Url(std::string_view bytes) {
+  std::string out = EncodeBase64(bytes);
+  for (char& c : out) c = c == '+' ? '-' : c == '/' ? '_' : c;
+  while (out.ends_with('=')) out.pop_back();
+  return out;
+}
+
 std::optional<std::string> DecodeBase64(std::string_view text) {
   const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
   const auto digits = text.substr(0, text.size() - padding);

@@ -119,6 +119,7 @@ std::string PercentEncode(std::string_view text);
 // application/x-www-form-urlencoded: "a=1&b=x%20y".
 std::string EncodeForm(const std::vector<std::pair<std::string, std::string>>& fields);
 std::string EncodeBase64(std::string_view bytes);
+std::string EncodeBase64Url(std::string_view bytes);  // Without padding [RFC 4648, 5].
 // With its padding, and nothing else; nullopt otherwise.
 std::optional<std::string> DecodeBase64(std::string_view text);
 

@@ -16,13 +16,6 @@
 
 namespace lithify::net {
 
-inline std::string EncodeBase64Url(std::string_view bytes) {
-  std::string out = EncodeBase64(bytes);
-  for (char& c : out) c = c == '+' ? '-' : c == '/' ? '_' : c;
-  while (out.ends_with('=')) out.pop_back();
-  return out;
-}
-
 // One key pair; `algorithm` says of what type.
 class SigningKey {
  public:

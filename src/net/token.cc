@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
 #include "net/token_endpoint.h"
 
 namespace lithify::net {
@@ -14,18 +15,24 @@ namespace {
 // No second attempt at a renewal before that, as long as the old token is valid.
 constexpr Duration kRenewalPause = std::chrono::seconds(5);
 
-class ClientCredentialsSource final : public TokenSource {
+class ClientCredentialsSource final : public RenewableTokenSource {
  public:
   ClientCredentialsSource(ClientCredentials credentials, HttpClient& http, const Clock& clock)
       : credentials_(std::move(credentials)), http_(http), clock_(clock) {}
 
   Result<Secret> Token() override;
   Status Invalidate(const Secret& token) override;
+  Status Renew(Duration minimum_life) override;
 
  private:
   Result<IssuedToken> Fetch() const;
+  // Fetches and keeps. `lock` holds mutex_, but not while it waits for the endpoint.
+  void Fly(std::unique_lock<std::mutex>& lock);
   bool Valid() const {
     return !token_.empty() && (!expires_at_ || clock_.Monotonic() < *expires_at_);
+  }
+  bool LivesFor(Duration life) const {
+    return !token_.empty() && (!expires_at_ || clock_.Monotonic() + life <= *expires_at_);
   }
   bool Fresh() const { return !token_.empty() && (!renew_at_ || clock_.Monotonic() < *renew_at_); }
   // The outcome of a fetch that began at `began`. Needs mutex_.
@@ -45,6 +52,15 @@ class ClientCredentialsSource final : public TokenSource {
   std::optional<Duration> renew_at_;
 };
 
+TokenRequest::Authentication AuthenticationOf(ClientCredentials::Authentication how) {
+  switch (how) {
+    case ClientCredentials::Authentication::kBasic: return TokenRequest::Authentication::kBasic;
+    case ClientCredentials::Authentication::kForm: return TokenRequest::Authentication::kForm;
+    case ClientCredentials::Authentication::kAssertion: break;
+  }
+  return TokenRequest::Authentication::kAssertion;
+}
+
 Result<IssuedToken> ClientCredentialsSource::Fetch() const {
   TokenRequest request;
   request.endpoint = credentials_.token_endpoint;
@@ -54,9 +70,10 @@ Result<IssuedToken> ClientCredentialsSource::Fetch() const {
     request.fields.emplace_back(name, value);
   request.client_id = credentials_.client_id;
   request.client_secret = credentials_.client_secret;
-  request.authentication = credentials_.authentication == ClientCredentials::Authentication::kBasic
-                               ? TokenRequest::Authentication::kBasic
-                               : TokenRequest::Authentication::kForm;
+  if (credentials_.proof) {
+    LITHIFY_TRY_ASSIGN(request.client_secret, credentials_.proof());
+  }
+  request.authentication = AuthenticationOf(credentials_.authentication);
   request.timeout = credentials_.timeout;
   request.who = "client '" + credentials_.client_id + "'";
   request.hint_when_denied = "check the client id, its secret and the scope";
@@ -91,6 +108,12 @@ Result<Secret> ClientCredentialsSource::Token() {
     if (!token_.empty()) return token_;
   }
   if (Fresh() || in_flight_) return token_;
+  Fly(lock);
+  if (error_ && !Valid()) return Fail(*error_);
+  return token_;
+}
+
+void ClientCredentialsSource::Fly(std::unique_lock<std::mutex>& lock) {
   in_flight_ = true;
   const Duration began = clock_.Monotonic();
   lock.unlock();
@@ -100,8 +123,29 @@ Result<Secret> ClientCredentialsSource::Token() {
   in_flight_ = false;
   ++flights_;
   landed_.notify_all();
-  if (error_ && !Valid()) return Fail(*error_);
-  return token_;
+}
+
+Status ClientCredentialsSource::Renew(Duration minimum_life) {
+  std::unique_lock lock(mutex_);
+  if (in_flight_) {
+    const uint64_t before = flights_;
+    landed_.wait(lock, [&] { return flights_ != before; });
+  } else {
+    Fly(lock);
+  }
+  if (error_) {
+    if (error_->code == Code::kTransient && LivesFor(minimum_life)) return {};
+    return Fail(*error_);
+  }
+  if (LivesFor(minimum_life)) return {};
+  const std::string where = "token endpoint " + UrlForMessages(credentials_.token_endpoint);
+  if (token_.empty()) return Fail(Code::kTransient, "the new token was refused at once", where);
+  return Fail(
+      Code::kLimit,
+      "a new token lives for less than the " + FormatDuration(minimum_life) + " that are needed",
+      where,
+      "let the identity provider give client '" + credentials_.client_id +
+          "' tokens that live longer");
 }
 
 Status ClientCredentialsSource::Invalidate(const Secret& token) {
@@ -125,8 +169,9 @@ Status StaticToken::Invalidate(const Secret& token) {
               "give a new token");
 }
 
-std::unique_ptr<TokenSource> MakeClientCredentialsSource(ClientCredentials credentials,
-                                                         HttpClient& http, const Clock& clock) {
+std::unique_ptr<RenewableTokenSource> MakeClientCredentialsSource(ClientCredentials credentials,
+                                                                  HttpClient& http,
+                                                                  const Clock& clock) {
   return std::make_unique<ClientCredentialsSource>(std::move(credentials), http, clock);
 }
 

@@ -101,6 +101,11 @@ void ShowClient(TokenRequest& request, HttpRequest& http) {
   if (request.authentication == TokenRequest::Authentication::kForm) {
     request.fields.emplace_back("client_secret", request.client_secret.Reveal());
   }
+  if (request.authentication == TokenRequest::Authentication::kAssertion) {
+    request.fields.emplace_back("client_assertion_type",
+                                "urn:ietf:params:oauth:client-assertion-type:jwt-bearer");
+    request.fields.emplace_back("client_assertion", request.client_secret.Reveal());
+  }
 }
 
 }  // namespace

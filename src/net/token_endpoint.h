@@ -25,8 +25,9 @@ struct TokenRequest {
   std::vector<std::pair<std::string, std::string>> fields;
   std::string client_id;
   Secret client_secret;
-  // How the client shows itself [RFC 6749, 2.3.1]; kNone: a public client, by its id alone.
-  enum class Authentication { kBasic, kForm, kNone };
+  // How the client shows itself [RFC 6749, 2.3.1]; kAssertion: `client_secret` is what it signed
+  // [RFC 7523, 2.2]; kNone: a public client, by its id alone.
+  enum class Authentication { kBasic, kForm, kAssertion, kNone };
   Authentication authentication = Authentication::kBasic;
   Duration timeout = std::chrono::seconds(5);
   std::string who;               // "client 'lithify'", for messages.

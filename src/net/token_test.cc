@@ -39,7 +39,7 @@ std::string TokenBody(const std::string& token, const std::string& more) {
 
 struct World {
   explicit World(ScriptedServer::Script script) : server(std::move(script)) {}
-  TokenSource& Source() {
+  RenewableTokenSource& Source() {
     if (!source) source = MakeClientCredentialsSource(Credentials(server), *http, clock);
     return *source;
   }
@@ -50,7 +50,7 @@ struct World {
   ScriptedServer server;
   std::unique_ptr<HttpClient> http = Client();
   ManualClock clock;
-  std::unique_ptr<TokenSource> source;
+  std::unique_ptr<RenewableTokenSource> source;
 };
 
 TEST(StaticToken, GivesItAndHasNoOther) {
@@ -174,6 +174,103 @@ TEST(ClientCredentials, SingleFlight) {
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(right, 8);
   EXPECT_EQ(world.server.Requests().size(), 1u);
+}
+
+// R012, T9: a token that serves on is not enough for a commit.
+TEST(ClientCredentials, RenewFetchesThoughTheOldOneIsFresh) {
+  std::atomic<int> count{0};
+  World world([&](const ScriptedRequest&) {
+    return Answer(200, TokenBody("t" + std::to_string(++count), ",\"expires_in\":300"));
+  });
+  EXPECT_EQ(world.Token(), "t1");
+  ASSERT_TRUE(world.Source().Renew(seconds(300)));
+  EXPECT_EQ(world.Token(), "t2");
+  EXPECT_EQ(count, 2);
+}
+
+TEST(ClientCredentials, RenewKeepsTheOldOneWhileTheEndpointIsDownAndThatLivesLongEnough) {
+  std::atomic<int> count{0};
+  World world([&](const ScriptedRequest&) {
+    return ++count == 1 ? Answer(200, TokenBody("t1", ",\"expires_in\":300")) : Answer(503, "busy");
+  });
+  EXPECT_EQ(world.Token(), "t1");
+  world.clock.Sleep(seconds(200));
+  EXPECT_TRUE(world.Source().Renew(seconds(100)));
+  EXPECT_EQ(world.Token(), "t1");
+  EXPECT_EQ(count, 2);
+  const auto short_lived = world.Source().Renew(seconds(101));
+  ASSERT_FALSE(short_lived);
+  EXPECT_EQ(short_lived.error().code, Code::kTransient);
+  EXPECT_EQ(world.Token(), "t1");  // Still good for what is no commit.
+}
+
+// Who is refused a new token has lost its right, whatever the old one says.
+TEST(ClientCredentials, RenewThatIsRefusedIsAnErrorThoughTheOldOneLives) {
+  std::atomic<int> count{0};
+  World world([&](const ScriptedRequest&) {
+    return ++count == 1 ? Answer(200, TokenBody("t1", ",\"expires_in\":300"))
+                        : Answer(401, R"({"error":"invalid_client"})");
+  });
+  EXPECT_EQ(world.Token(), "t1");
+  EXPECT_EQ(world.Source().Renew(seconds(1)).error().code, Code::kDenied);
+}
+
+TEST(ClientCredentials, RenewSaysWhereNoTokenLivesLongEnough) {
+  World world(
+      [](const ScriptedRequest&) { return Answer(200, TokenBody("t1", ",\"expires_in\":30")); });
+  const auto renewed = world.Source().Renew(seconds(31));
+  ASSERT_FALSE(renewed);
+  EXPECT_EQ(renewed.error().code, Code::kLimit);
+  EXPECT_THAT(renewed.error().ToString(), HasSubstr("31.0 s"));
+  EXPECT_TRUE(world.Source().Renew(seconds(30)));
+  // An end that nobody told is not made up.
+  World silent([](const ScriptedRequest&) { return Answer(200, TokenBody("t1", "")); });
+  EXPECT_TRUE(silent.Source().Renew(std::chrono::hours(10)));
+}
+
+TEST(ClientCredentials, RenewIsASingleFlight) {
+  constexpr int kThreads = 8;
+  std::atomic<int> begun{0};
+  World world([&](const ScriptedRequest&) {
+    ScriptedAnswer answer = Answer(200, TokenBody("t1", ",\"expires_in\":3600"));
+    // All the others come while the first is under way.
+    for (int i = 0; i < 4000 && begun < kThreads; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    answer.before = std::chrono::milliseconds(200);
+    return answer;
+  });
+  world.Source();
+  std::vector<std::thread> threads;
+  std::atomic<int> renewed{0};
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      ++begun;
+      renewed += world.Source().Renew(seconds(60)).has_value() ? 1 : 0;
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(renewed, kThreads);
+  EXPECT_EQ(world.server.Requests().size(), 1u);
+}
+
+// What is shown is asked for at each request: a file may have been replaced.
+TEST(ClientCredentials, ProofIsAskedForEachTime) {
+  std::atomic<int> count{0};
+  World world([&](const ScriptedRequest&) { return Answer(200, TokenBody("t1", "")); });
+  ClientCredentials credentials = Credentials(world.server);
+  credentials.proof = [&]() -> Result<Secret> {
+    if (++count == 3) return Fail(Code::kDenied, "the file is gone");
+    return Secret("s" + std::to_string(count));
+  };
+  world.source = MakeClientCredentialsSource(credentials, *world.http, world.clock);
+  ASSERT_TRUE(world.Source().Renew(seconds(1)));
+  ASSERT_TRUE(world.Source().Renew(seconds(1)));
+  EXPECT_EQ(world.Source().Renew(seconds(1)).error().code, Code::kDenied);
+  const auto requests = world.server.Requests();
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_EQ(requests[0].headers.at("authorization"), "Basic " + EncodeBase64("lithify:s1"));
+  EXPECT_EQ(requests[1].headers.at("authorization"), "Basic " + EncodeBase64("lithify:s2"));
 }
 
 TEST(ClientCredentials, ErrorsByCause) {
