@@ -61,7 +61,7 @@ struct Field {
   std::string_view key;  // "compaction.min_files".
   // kInvalid, with what is wrong and the allowed range, without the key.
   std::function<Status(C&, const Raw&)> set;
-  std::function<std::string(const C&)> dump;  // As a TOML value.
+  std::function<std::string(const C&)> dump;  // As a TOML value; empty: it is not set.
 };
 
 // Reading.
@@ -122,13 +122,15 @@ std::string DumpFields(std::span<const Field<C>> fields, const C& config) {
   std::string out;
   std::string_view section;
   for (const Field<C>& field : fields) {
+    const std::string value = field.dump(config);
+    if (value.empty()) continue;
     const size_t dot = field.key.rfind('.');
     if (field.key.substr(0, dot) != section) {
       section = field.key.substr(0, dot);
       if (!out.empty()) out += "\n";
       out.append("[").append(section).append("]\n");
     }
-    out.append(field.key.substr(dot + 1)).append(" = ").append(field.dump(config)).append("\n");
+    out.append(field.key.substr(dot + 1)).append(" = ").append(value).append("\n");
   }
   return out;
 }
@@ -213,6 +215,29 @@ Field<C> DurationField(std::string_view key, Duration low, Duration high, bool z
             return {};
           },
           [=](const C& c) { return TomlText(DurationText(at(c))); }};
+}
+
+// A duration in whole seconds, for a key whose name says so.
+template <typename C, typename At>
+Field<C> SecondsField(std::string_view key, int64_t low, int64_t high, bool zero,
+                      Member<C, At> at) {
+  using std::chrono::seconds;
+  const std::string wanted = "a whole number of seconds from " + FormatCount(low) + " to " +
+                             FormatCount(high) + (zero ? ", or 0 for none" : "");
+  return {key,
+          [=](C& c, const Raw& raw) -> Status {
+            const auto d = ReadDuration(raw);
+            const bool none = zero && d && *d == Duration::zero();
+            if (!d || *d % seconds(1) != Duration::zero() ||
+                ((*d < seconds(low) || *d > seconds(high)) && !none)) {
+              return Wrong(raw, wanted);
+            }
+            at(c) = *d;
+            return {};
+          },
+          [=](const C& c) {
+            return std::to_string(std::chrono::duration_cast<seconds>(at(c)).count());
+          }};
 }
 
 template <typename C, typename At>

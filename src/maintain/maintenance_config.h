@@ -118,8 +118,8 @@ struct PolarisConfig {
 struct MaintenanceConfig {
   Mode mode = Mode::kOff;
   std::string catalog;  // The name of a [catalogs.NAME]. Resolved: empty where there is none.
-  // The operator's own list, dotted names (R032). nullopt: the catalog is asked for all of them.
-  std::optional<std::vector<std::string>> namespaces;
+  // The operator's own list, dotted names (R032). Empty: the catalog is asked for all of them.
+  std::vector<std::string> namespaces;
   // Of the table properties that opt in and override; the most restrictive value wins (R054).
   std::vector<std::string> property_prefixes = {"sqe.maintenance", "lithify.maintenance"};
   std::vector<std::string> trees;  // Roots of hive-partitioned Parquet.
@@ -139,6 +139,9 @@ struct LoadedMaintenance {
   MaintenanceConfig config;
   std::vector<std::string> warnings;  // To be told at the start; they stop nothing (R284).
 };
+
+// Whether a key, like that of a flag, belongs here: LoadHiveConfig refuses such flags.
+bool IsMaintenanceKey(std::string_view key);
 
 // Reads the section from where `shared`, the rest of the same configuration, was read. kInvalid
 // with the list of all problems (R043): unknown keys and values, what does not fit together, and,
