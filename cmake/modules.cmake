@@ -59,6 +59,7 @@ set(LITHIFY_MAY_INCLUDE_rewrite arrow/ parquet/ nlohmann/ xxhash.h zstd.h libdef
 set(LITHIFY_MAY_INCLUDE_storage xxhash.h expat.h nlohmann/)
 set(LITHIFY_MAY_INCLUDE_job nlohmann/)
 set(LITHIFY_MAY_INCLUDE_flightsql google/)
+set(LITHIFY_MAY_INCLUDE_maintain nlohmann/)
 set(LITHIFY_MAY_INCLUDE_serve arrow/ duckdb.h nlohmann/ openssl/)
 
 function(lithify_check_includes name)

@@ -63,6 +63,10 @@ class Catalog {
   // known to be about nothing that was sent, and is given on as it is. kDenied: the caller's token
   // does not live long enough (Q14).
   virtual Status MayCommit() { return {}; }
+  // Whether the catalog lets whoever opened it change the table, as far as it can be asked without
+  // changing anything: kDenied if not, kTransient if it does not answer. A success is no promise:
+  // a catalog that knows no grants, or cannot be asked, gives it, too.
+  virtual Status CheckMayWrite(const LoadedTable&) { return {}; }
   // One atomic change. Returns the table as it is after it.
   virtual Result<LoadedTable> CommitTable(const TableIdent& ident,
                                           std::span<const table::TableRequirement> requirements,

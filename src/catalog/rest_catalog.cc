@@ -82,6 +82,7 @@ class RestCatalog final : public Catalog {
   Result<LoadedTable> CommitTable(const TableIdent& ident,
                                   std::span<const table::TableRequirement> requirements,
                                   std::span<const table::TableUpdate> updates) override;
+  Status CheckMayWrite(const LoadedTable& table) override;
   std::string Describe() const override { return options_.uri; }
 
  private:
@@ -395,6 +396,27 @@ Result<LoadedTable> RestCatalog::CommitTable(const TableIdent& ident,
                   ", but not with the table as it is now: " + error.message;
   error.hint = "load the table and look for the snapshot; remove nothing";
   return in_table(std::move(error));
+}
+
+// A commit that asks for nothing: the catalog decides whether we may before it looks at what, and
+// makes no new metadata of it.
+Status RestCatalog::CheckMayWrite(const LoadedTable& table) {
+  const std::vector<table::TableRequirement> same = {
+      table::AssertTableUuid{table.metadata.table_uuid}};
+  const auto answer = CommitTable(table.ident, same, {});
+  if (answer) return {};
+  const Error& error = answer.error();
+  switch (error.code) {
+    case Code::kDenied:
+    case Code::kCancelled: return Fail(error);
+    // It was looked at, so it was allowed; or it is not a question that this catalog understands.
+    case Code::kConflict:
+    case Code::kInvalid:
+    case Code::kUnsupported: return {};
+    case Code::kNotFound: return Fail(error);
+    // Whatever became of it, nothing was changed by it.
+    default: return Fail(Code::kTransient, error.message, error.context, error.hint);
+  }
 }
 
 }  // namespace

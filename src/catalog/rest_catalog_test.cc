@@ -584,6 +584,31 @@ TEST(RestCommit, AnswersByMeaning) {
   }
 }
 
+// R023: whether we may is asked with a commit of nothing.
+TEST(RestCommit, AskingWhetherWeMayChangesNothing) {
+  const std::vector<std::pair<int, std::optional<Code>>> cases{
+      {200, std::nullopt},     {409, std::nullopt},     {400, std::nullopt},
+      {406, std::nullopt},     {403, Code::kDenied},    {401, Code::kDenied},
+      {404, Code::kNotFound},  {500, Code::kTransient}, {503, Code::kTransient},
+      {429, Code::kTransient},
+  };
+  for (const auto& [status, code] : cases) {
+    World world({Answer(200, TableBody()),
+                 Answer(status, status == 200 ? TableBody() : ErrorBody("X", "Why", status))});
+    world.tokens.renewable = false;
+    const auto table = world.catalog().LoadTable(kOrders);
+    ASSERT_TRUE(table) << table.error().ToString();
+    const Status may = world.catalog().CheckMayWrite(*table);
+    EXPECT_EQ(may ? std::nullopt : std::optional(may.error().code), code) << status;
+    const auto request = world.Requests().at(1);
+    EXPECT_EQ(request.method, "POST");
+    EXPECT_EQ(request.target, kOrdersPath);
+    EXPECT_THAT(request.body, HasSubstr(R"("updates":[])"));
+    EXPECT_THAT(request.body, HasSubstr("9c12d441-03fe-4693-9a96-a0705ddf69c1"));
+    EXPECT_EQ(world.Requests().size(), 2u) << status;
+  }
+}
+
 TEST(RestCommit, LostAnswersAreUnknown) {
   const std::vector<std::pair<const char*, ScriptedAnswer>> cases{
       {"reset", {"", Then::kReset}},

@@ -270,17 +270,20 @@ job::IcebergJob IcebergSession::MakeJob(observe::Progress& progress,
   settings.verify = config_.verify;
   settings.threads = config_.jobs > 0 ? config_.jobs : cores;
   settings.memory_bytes = config_.memory_bytes;
-  return job::IcebergJob({.catalog = catalog(),
-                          .locations = *locations_,
-                          .make_runner =
-                              [memory = config_.memory_bytes](storage::Store& store) {
-                                return rewrite::MakeParquetRunner(store, memory);
-                              },
-                          .clock = clock_,
-                          .random = random_,
-                          .audit = *audit_,
-                          .progress = progress},
-                         std::move(settings));
+  return {Services(progress), std::move(settings)};
+}
+
+job::IcebergServices IcebergSession::Services(observe::Progress& progress) {
+  return {.catalog = catalog(),
+          .locations = *locations_,
+          .make_runner =
+              [memory = config_.memory_bytes](storage::Store& store) {
+                return rewrite::MakeParquetRunner(store, memory);
+              },
+          .clock = clock_,
+          .random = random_,
+          .audit = *audit_,
+          .progress = progress};
 }
 
 }  // namespace lithify::embed

@@ -74,6 +74,8 @@ class IcebergSession {
                           const std::string& job_id = {});
   // With these settings; of `verify`, `threads` and `memory_bytes` the configuration decides.
   job::IcebergJob MakeJob(observe::Progress& progress, job::IcebergSettings settings);
+  // What such a job works with, for what is made of the procedures' own parts.
+  job::IcebergServices Services(observe::Progress& progress);
 
   catalog::Catalog& catalog() { return guard_ ? *guard_ : *catalog_; }
   storage::Locations& locations() { return *locations_; }

@@ -32,6 +32,10 @@ Status TokenLifeCatalog::MayCommit() {
   return catalog_.MayCommit();
 }
 
+Status TokenLifeCatalog::CheckMayWrite(const catalog::LoadedTable& table) {
+  return catalog_.CheckMayWrite(table);
+}
+
 // Who does not ask MayCommit() is held here, too.
 Result<catalog::LoadedTable> TokenLifeCatalog::CommitTable(
     const catalog::TableIdent& ident, std::span<const table::TableRequirement> requirements,

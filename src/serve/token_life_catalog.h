@@ -31,6 +31,7 @@ class TokenLifeCatalog final : public catalog::Catalog {
   Result<catalog::LoadedTable> LoadTable(const catalog::TableIdent& ident) override;
   Result<std::string> MetadataLocation(const catalog::TableIdent& ident) override;
   Status MayCommit() override;
+  Status CheckMayWrite(const catalog::LoadedTable& table) override;
   Result<catalog::LoadedTable> CommitTable(const catalog::TableIdent& ident,
                                            std::span<const table::TableRequirement> requirements,
                                            std::span<const table::TableUpdate> updates) override;

@@ -1,0 +1,99 @@
+#include "maintain/table_sessions.h"
+
+#include <memory>
+#include <utility>
+
+#include "embed/iceberg_session.h"
+
+namespace lithify::maintain {
+namespace {
+
+class PrincipalSession final : public TableSession {
+ public:
+  PrincipalSession(std::unique_ptr<JobCredential> credential,
+                   std::unique_ptr<embed::IcebergSession> session)
+      : credential_(std::move(credential)), session_(std::move(session)) {}
+
+  catalog::Catalog& catalog() override { return session_->catalog(); }
+  storage::Locations& locations() override { return session_->locations(); }
+  job::IcebergJob MakeJob(observe::Progress& progress, job::IcebergSettings settings) override {
+    return session_->MakeJob(progress, std::move(settings));
+  }
+  job::IcebergServices Services(observe::Progress& progress) override {
+    return session_->Services(progress);
+  }
+
+ private:
+  // Outlives the session that uses it, and ends with it.
+  const std::unique_ptr<JobCredential> credential_;  // Null: the catalog knows no identities.
+  const std::unique_ptr<embed::IcebergSession> session_;
+};
+
+class PrincipalSessions final : public TableSessions {
+ public:
+  PrincipalSessions(config::HiveConfig config, config::CatalogConfig catalog,
+                    const Principal* principal, embed::Environment environment)
+      : config_(std::move(config)),
+        catalog_(std::move(catalog)),
+        principal_(principal),
+        environment_(std::move(environment)) {}
+
+  Result<std::unique_ptr<TableSession>> Open(const SessionRequest& request) override {
+    embed::IcebergSession::Call call;
+    call.procedure = request.procedure;
+    call.ident = request.ident;
+    call.principal = actor();
+    call.stop = request.stop;
+    std::unique_ptr<JobCredential> credential;
+    if (principal_ != nullptr) {
+      LITHIFY_TRY_ASSIGN(JobCredential minted, principal_->Mint(request.job_id));
+      credential = std::make_unique<JobCredential>(std::move(minted));
+      call.tokens = credential->tokens();
+    }
+    if (request.opted_in) {
+      call.guard = [&request, lent = credential.get()](
+                       catalog::Catalog& inner) -> std::unique_ptr<catalog::Catalog> {
+        OptInCatalog::Rules rules{.ident = request.ident,
+                                  .is_opted_in = request.opted_in,
+                                  .property = request.property,
+                                  .renew = {}};
+        if (lent != nullptr) rules.renew = [lent] { return lent->Renew(kCommitTokenLife); };
+        return std::make_unique<OptInCatalog>(inner, std::move(rules));
+      };
+    }
+    LITHIFY_TRY_ASSIGN(auto session,
+                       embed::IcebergSession::Open(config_, catalog_, call, environment_));
+    return std::make_unique<PrincipalSession>(std::move(credential), std::move(session));
+  }
+
+  std::string actor() const override {
+    return principal_ != nullptr ? principal_->user_id() : std::string("lithify");
+  }
+
+ private:
+  const config::HiveConfig config_;
+  const config::CatalogConfig catalog_;
+  const Principal* const principal_;
+  const embed::Environment environment_;
+};
+
+}  // namespace
+
+std::unique_ptr<TableSessions> MakeTableSessions(const config::HiveConfig& config,
+                                                 const config::CatalogConfig& catalog,
+                                                 const Principal* principal,
+                                                 embed::Environment environment, int threads) {
+  config::HiveConfig own = config;
+  own.jobs = threads;
+  config::CatalogConfig bare = catalog;
+  if (principal != nullptr) {
+    // Whatever the section has for the command line's users is not the principal's to use.
+    bare.token = {};
+    bare.client_id.clear();
+    bare.client_secret = {};
+  }
+  return std::make_unique<PrincipalSessions>(std::move(own), std::move(bare), principal,
+                                             std::move(environment));
+}
+
+}  // namespace lithify::maintain
