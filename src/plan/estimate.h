@@ -2,6 +2,7 @@
 #ifndef LITHIFY_PLAN_ESTIMATE_H_
 #define LITHIFY_PLAN_ESTIMATE_H_
 
+#include <chrono>
 #include <cstdint>
 
 #include "base/clock.h"
@@ -9,12 +10,6 @@
 
 namespace lithify::plan {
 
-// What the time of a dry run is computed from; an estimate that says so.
-struct CostModel {
-  int threads = 1;
-  int partitions_at_once = 1;
-  int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
-};
 // Input bytes per second and thread: between the shapes of bench/RESULTS.md (38 to 180 MiB/s).
 inline constexpr int64_t kBytesPerSecondPerThread = 80 * kMiB;
 // What it costs besides: syncs of claim, manifest, audit log and outputs per partition, an open
@@ -24,6 +19,19 @@ inline constexpr int64_t kBytesPerSecondPerThread = 80 * kMiB;
 inline constexpr Duration kTimePerPartition = std::chrono::milliseconds(100);
 inline constexpr Duration kTimePerFile = std::chrono::milliseconds(2);
 
+// What a time is computed from; an estimate that says so. The rates are what an outcome may correct
+// (plan/maintenance_plan.h).
+struct CostModel {
+  using Seconds = std::chrono::duration<double>;
+
+  int threads = 1;
+  int partitions_at_once = 1;
+  int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
+  double bytes_per_second_per_thread = static_cast<double>(kBytesPerSecondPerThread);
+  Seconds time_per_partition = kTimePerPartition;
+  Seconds time_per_file = kTimePerFile;
+};
+
 // What is to be moved.
 struct Work {
   int64_t partitions = 0;
@@ -32,6 +40,7 @@ struct Work {
 };
 // The bytes at their rate, and the fixed costs, of which partitions that run at once share the
 // time.
+double EstimateSeconds(const Work& work, const CostModel& model);
 Duration EstimateTime(const Work& work, const CostModel& model);
 
 }  // namespace lithify::plan

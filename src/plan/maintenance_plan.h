@@ -13,8 +13,9 @@
 //   2. PlanMaintenance; the decisions are what `system.maintenance_plan` shows;
 //   3. each job, in order, is one rewrite of one table: the partitions of its candidates, one
 //   commit;
-//   4. Calibrate(priors, outcome) for each job that ran; the priors are kept as plain numbers
-//      (PriorsToNumbers, PriorsFromNumbers).
+//   4. priors.overdue_credit = plan.overdue_credit, and priors = Calibrate(priors, outcome) for
+//   each
+//      job that ran; the priors are kept as plain numbers (PriorsToNumbers, PriorsFromNumbers).
 #ifndef LITHIFY_PLAN_MAINTENANCE_PLAN_H_
 #define LITHIFY_PLAN_MAINTENANCE_PLAN_H_
 
@@ -60,6 +61,8 @@ struct MaintenanceCandidate {
   double read_days = 0;
   // Commits per hour that touch the partition; nullopt: unknown, the prior holds.
   std::optional<double> commits_per_hour;
+  // The share of them that only append files: those never conflict with a rewrite. 0 to 1.
+  double append_share = 0;
   // Data files per hour that writers add to the partition; nullopt: from seconds_since_compaction.
   std::optional<double> files_per_hour;
   // Since the last commit that touched it. A partition that is silent for longer than its rates
@@ -68,7 +71,7 @@ struct MaintenanceCandidate {
   std::optional<double> seconds_since_compaction;
   // Until retention removes the rows.
   std::optional<double> seconds_to_expiry;
-  // Since it became a candidate: ageing.
+  // Since it became a candidate.
   double waiting_seconds = 0;
   // Share of its bytes whose key range others of the partition overlap. Not part of the score yet.
   double overlap = 0;
@@ -90,7 +93,8 @@ struct MaintenancePriors {
   double read_seconds_per_file = 0.02;
   double read_seconds_per_delete_row = 2e-7;
   double read_seconds_per_delete_file = 0.03;
-  // Of the commits that touch a partition while it is rewritten: how many make ours a conflict.
+  // Of the commits that do more than append to a partition while it is rewritten: how many make
+  // ours a conflict.
   double conflict_share = 0.1;
   // Reads that came / reads that were predicted, by hindsight.
   double reads_factor = 1.0;
@@ -100,8 +104,11 @@ struct MaintenancePriors {
   double prior_days = 1.0;         // So much of a log the line above counts for.
   double commits_per_hour = 0.05;  // Of a partition of which nothing is known.
   double life_days = 30.0;         // No benefit is counted beyond.
-  // How many outcomes were taken in.
+
+  // Kept here since they are to survive as well: how many outcomes were taken in, and what the
+  // overdue have saved up, in budgets of a run (0 to 1): the caller sets it from each plan.
   double outcomes = 0;
+  double overdue_credit = 0;
 };
 inline constexpr double kPriorRange = 100;
 
@@ -123,9 +130,11 @@ struct MaintenanceOptions {
   std::map<std::string, MaintenanceBudget> of_namespace;
   // A candidate runs only if it saves so many query seconds per compute second.
   double threshold = 1.0;
-  // A candidate that waits so long counts twice, after twice that four times, …; 0: no ageing. It
-  // moves the order, never the threshold.
-  double ageing_days = 7.0;
+  // Against starvation: those that are worth it and wait longer than this go first, the longest
+  // first, for this share of the budget. One that costs more saves up for it over several runs
+  // (MaintenancePriors::overdue_credit). Share 0: never.
+  double overdue_days = 7.0;
+  double overdue_share = 0.05;
   // Threads and limits of a job: how long it takes by the clock, and so whether it survives.
   CostModel model;
 };
@@ -186,6 +195,7 @@ struct MaintenancePlan {
   int64_t bytes = 0;
   double compute_seconds = 0;
   double expected_saved_seconds = 0;
+  double overdue_credit = 0;  // For the next run.
 };
 
 // Does not depend on the order of the candidates. Requires CheckMaintenanceOptions. Numbers of a
@@ -203,7 +213,7 @@ struct MaintenanceOutcome {
   int64_t bytes = 0;
   double compute_seconds = 0;  // 0: unknown.
   double wall_seconds = 0;
-  // Commits per hour that touched its partitions, as the plan had them, all together.
+  // Commits per hour that touch its partitions and do more than append, all together.
   double commits_per_hour = 0;
   // Of what a read of these partitions had to do before, and does not now.
   int64_t files_removed = 0;

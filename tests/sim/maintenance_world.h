@@ -1,0 +1,192 @@
+// A fleet of tables that are written, read and compacted for some months, to see what a rule of
+// "what first" is worth. Everything that does not depend on the rule (writes, reads, their true
+// costs, conflicts) is a function of the seed, the table and the day, so all rules live in the same
+// world, and the difference between two runs is theirs alone.
+//
+// A day: maintenance with a fixed budget of compute seconds, writes, queries. A rule sees what a
+// planner could see (Sight); only the oracle looks at the Fleet itself.
+#ifndef LITHIFY_TESTS_SIM_MAINTENANCE_WORLD_H_
+#define LITHIFY_TESTS_SIM_MAINTENANCE_WORLD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lithify::sim {
+
+struct FleetShape {
+  uint64_t seed = 1;
+  int tables = 10'000;
+  int days = 90;       // With maintenance.
+  int tail_days = 30;  // Queries alone, after it: what the last runs did pays back, too.
+  // Compute seconds of a day, as a share of what it takes to rewrite all that a day writes.
+  double budget_share = 0.25;
+  double log_share = 0.85;  // Of tables whose queries a log sees.
+};
+
+enum class Writer { kStreaming, kBatch, kDormant, kUpsert };
+
+// What nobody sees whole.
+struct TableTruth {
+  Writer writer = Writer::kBatch;
+  bool logged = true;
+  int period_days = 1;     // Of a partition; 0: not by time.
+  int buckets = 1;         // Partitions that are not by time.
+  int retention_days = 0;  // 0: none.
+  double files_per_day = 0;
+  double bytes_per_day = 0;
+  double file_noise = 0;  // Standard deviations of logarithms.
+  double commits_per_hour = 0;
+  double conflicts_per_hour = 0;  // That would break a rewrite of a partition that is written to.
+  double delete_rows_per_day = 0;
+  double delete_files_per_day = 0;
+  double late_share = 0;            // Of days on which files arrive late.
+  double compute_factor = 1;        // Of its bytes: codecs, widths.
+  double open_factor = 1;           // Of its readers.
+  std::vector<float> queries;       // By day.
+  std::vector<float> share_by_age;  // Of queries that read a partition of this age.
+};
+
+struct TrueCosts {
+  double seconds_per_byte = 0;
+  double seconds_per_file = 0;
+  double seconds_per_partition = 0;
+  double seconds_per_commit = 0;
+  double read_seconds_per_file = 0;
+  double read_seconds_per_delete_row = 0;
+  double read_seconds_per_delete_file = 0;
+  double read_seconds_per_byte = 0;
+};
+
+struct Fleet {
+  FleetShape shape;
+  TrueCosts costs;
+  std::vector<TableTruth> tables;
+  double budget_per_day = 0;
+};
+Fleet MakeFleet(const FleetShape& shape);
+
+// A partition as one rule has made it.
+struct Part {
+  int32_t table = 0;
+  int32_t number = 0;
+  int32_t first_day = 0;  // May be before day 0.
+  int32_t last_day = 0;   // Writers come until then, but for late files; huge: for ever.
+  double small_files = 0;
+  double small_bytes = 0;
+  double good_files = 0;
+  double good_bytes = 0;
+  double rows = 0;
+  double delete_rows = 0;
+  double delete_files = 0;
+  int32_t last_write = -1000;
+  int32_t last_compaction = -1000;
+  int32_t candidate_since = -1;
+  // The last rewrite: what it cost, and what it saved so far.
+  double spent = 0;
+  double paid_back = 0;
+  double saves_per_read = 0;
+  int32_t worth_since = -1;  // By the truth.
+  bool gone = false;
+};
+
+// What the planner of the rewrite would do to a partition.
+struct Work {
+  double files = 0;
+  double bytes = 0;
+  double outputs = 0;
+  double delete_rows = 0;
+  double delete_files = 0;
+  bool all = false;  // With the good files: deletes are applied.
+};
+Work PlannedWork(const Part& part);
+
+// A candidate as anybody can see it.
+struct Sight {
+  int32_t part = 0;  // Index of the partition, for Job.
+  int32_t table = 0;
+  int32_t number = 0;
+  Work work;
+  double rows = 0;
+  double reads = 0;
+  double read_days = 0;  // 0: no log.
+  double commits_per_hour = 0;
+  double append_share = 0;
+  double files_per_hour = 0;
+  double seconds_since_write = 0;
+  double seconds_since_compaction = -1;  // < 0: never.
+  double seconds_to_expiry = -1;         // < 0: never.
+  double waiting_seconds = 0;
+  double partition_age_days = 0;
+};
+
+// One commit; all of one table.
+struct Job {
+  std::vector<int32_t> parts;  // Indices as in Sight::part.
+};
+
+struct Done {
+  const Job* job = nullptr;
+  bool conflict = false;
+  double files = 0;
+  double bytes = 0;
+  double compute_seconds = 0;
+  double wall_seconds = 0;
+  double files_removed = 0;
+  double delete_rows_removed = 0;
+  double delete_files_removed = 0;
+  double saved_per_read = -1;  // As measured; < 0: nobody measures this table.
+};
+
+class Rule {
+ public:
+  virtual ~Rule() = default;
+  virtual std::string Name() const = 0;
+  // Jobs in the order to run them. They run while there is budget left; the last one may overdraw
+  // it, at the cost of the next day.
+  virtual std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& parts,
+                                  int day, double budget_seconds) = 0;
+  virtual void Learn(const Done& /*done*/) {}
+};
+
+struct FleetReport {
+  std::string rule;
+  double query_seconds = 0;
+  double saved = 0;    // Against no maintenance at all.
+  double compute = 0;  // Seconds spent.
+  double lost_to_conflicts = 0;
+  double not_paid_back = 0;  // Spent on rewrites that saved less than they cost.
+  int64_t jobs = 0;
+  int64_t conflicts = 0;
+  int64_t rewrites = 0;  // Of partitions.
+  // Days that a partition was worth ten times its cost by the truth, and not rewritten.
+  double longest_wait = 0;
+  double wait_p99 = 0;
+  double seconds_saved_per_second() const { return compute > 0 ? saved / compute : 0; }
+  double wasted_share() const {
+    return compute > 0 ? (lost_to_conflicts + not_paid_back) / compute : 0;
+  }
+};
+
+// `none` is the report of no maintenance, or nullptr for that one itself.
+FleetReport RunFleet(const Fleet& fleet, Rule& rule, const FleetReport* none);
+
+// The truth of one candidate, for the oracle and for the waits.
+struct Truth {
+  double seconds = 0;  // Of work, without the commit.
+  double saved_per_read = 0;
+  double reads = 0;  // From this day to expiry or the end.
+  double conflicts_per_hour = 0;
+};
+Truth TruthOf(const Fleet& fleet, const Part& part, const Work& work, int day);
+double TrueReads(const Fleet& fleet, const Part& part, int day);
+// What a query log saw of it: a count with the noise of chance.
+double LoggedReads(const Fleet& fleet, const Part& part, int day);
+
+// Uniform in [0, 1), and standard normal, of anything that identifies a draw.
+double Uniform(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);
+double Normal(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);
+
+}  // namespace lithify::sim
+
+#endif  // LITHIFY_TESTS_SIM_MAINTENANCE_WORLD_H_
