@@ -38,7 +38,8 @@ struct Cron {
 Result<Cron> ParseCron(std::string_view text);
 
 // The calendar of both: 1970-01-01 to 9999-12-31. A fire is the first instant of its minute.
-// Bounded work: months and days are passed over by their bits, at most a few hundred of them.
+// Bounded work: months and days are passed over by their bits, at most a few thousand of them (29
+// February on one day of the week is up to 40 years away).
 //
 // The latest fire at or before the time; nullopt if there is none since 1970.
 std::optional<Time> LastFire(const Cron& cron, Time at_or_before);
