@@ -1,5 +1,6 @@
 // The only code that changes an Iceberg table: one snapshot of operation `replace` for a rewrite
-// (R108-R115), the expiry of snapshots, rewritten manifests, a rollback. Every call makes new
+// (R108-R115), the expiry of snapshots, rewritten manifests, a rollback, and rows appended to the
+// maintenance log. Every call makes new
 // metadata files and then one commit through the catalog. A refusal of the catalog is believed only
 // after a look at the table: where that fails, the outcome is unknown.
 //
@@ -85,6 +86,31 @@ struct RewriteCommit {
   int format_version = 0;
 };
 
+// New data files for a table of our own (the maintenance log). Of tables that hold other people's
+// rows nothing but CommitRewrite() changes the files.
+struct AppendCommit {
+  catalog::TableIdent ident;
+  std::string branch = "main";
+  std::string job_id;              // UUIDv7, new for each request; how we know our own commit.
+  std::string trigger = "manual";  // For the summary, as the principal; empty: not stamped.
+  std::string principal;
+  // The files were made for this table and with this schema; a change since is a conflict.
+  std::string table_uuid;
+  int schema_id = 0;
+  // Complete, with spec_id and partition; all of one spec, which may be an older one.
+  std::vector<iceberg::DataFile> files;
+
+  // What the caller looked at before it decided to append.
+  struct Head {
+    std::optional<int64_t> snapshot_id;  // Unset: the branch had no snapshot.
+  };
+  // The append happens on top of this head, or not at all (R152). Unset: on whatever there is.
+  std::optional<Head> expected = {};
+  // Against concurrent commits, where nothing is expected. With `expected` only refusals that left
+  // the head as it was are tried again.
+  int commit_attempts = 8;
+};
+
 struct CommittedSnapshot {
   int64_t snapshot_id = 0;  // 0: there was nothing to change any more, so nothing was committed.
   int64_t sequence_number = 0;
@@ -121,6 +147,15 @@ class IcebergCommitter {
   // removed here, so every delete that applies to a live file stays live (I1).
   // A request that is in the table already, by job, inputs and outputs, is a success.
   Result<CommittedSnapshot> CommitRewrite(const RewriteCommit& request, const CancelFlag& cancel);
+
+  // One snapshot of operation `append`: the files in a manifest of their own, and all manifests of
+  // the head as they are; in a table without a snapshot the first one. Row ids of version 3 are
+  // assigned. kConflict, too: the branch's head is not the expected one; then nothing was changed
+  // and look again. A request that is in the table already, by job and files, is a success, also
+  // if the head has moved on since.
+  // The files must lie under the table's data location, exist, and have the stated size. They
+  // belong to the caller: who gets any code but kUnknownOutcome may remove them.
+  Result<CommittedSnapshot> CommitAppend(const AppendCommit& request, const CancelFlag& cancel);
 
   struct Expiry {
     catalog::TableIdent ident;
