@@ -74,6 +74,15 @@ Result<TableIdent> ParseTableIdent(std::string_view text) {
   return ident;
 }
 
+Result<bool> Catalog::CreateNamespace(const std::vector<std::string>& /*parts*/,
+                                      const std::map<std::string, std::string>& /*properties*/) {
+  return Fail(Code::kUnsupported, "no namespace is made through this catalog", Describe());
+}
+
+Result<LoadedTable> Catalog::CreateTable(const TableIdent& ident, const TableDraft& /*draft*/) {
+  return Fail(Code::kUnsupported, "no table is made through this catalog", ident.ToString());
+}
+
 Result<std::string> Catalog::MetadataLocation(const TableIdent& ident) {
   LITHIFY_TRY_ASSIGN(LoadedTable table, LoadTable(ident));
   return std::move(table.metadata_location);

@@ -47,6 +47,16 @@ struct LoadedTable {
   std::vector<StorageCredential> credentials;  // REST: vended.
 };
 
+// What a new table is to be. Ids of columns and of partition fields are wishes: a REST server gives
+// its own, so look at what comes back.
+struct TableDraft {
+  iceberg::Schema schema;
+  iceberg::PartitionSpec spec;
+  // "format-version" is taken out of them: 2 (if absent) or 3.
+  std::map<std::string, std::string> properties;
+  std::string location;  // Empty: where the catalog puts tables.
+};
+
 class Catalog {
  public:
   virtual ~Catalog() = default;
@@ -75,6 +85,16 @@ class Catalog {
   // that was made, so that nothing of it is or will be applied. False where something that stands
   // between might send a request twice, and the error may be of the second.
   virtual bool AnswersOnce() const { return false; }
+
+  // Makes a namespace; those above it need not exist. False if it was there already, then with the
+  // properties it had. kUnknownOutcome: look, or call again, which is harmless. Catalogs of callers
+  // who have no business with it say kUnsupported, as this one does.
+  virtual Result<bool> CreateNamespace(const std::vector<std::string>& parts,
+                                       const std::map<std::string, std::string>& properties);
+  // Makes an empty table. kConflict: there is one already, or a view, which stays as it is;
+  // kNotFound: there is no such namespace; kInvalid: no location is given and none is known, or the
+  // draft makes no sense; kUnknownOutcome as of a commit. kUnsupported as CreateNamespace().
+  virtual Result<LoadedTable> CreateTable(const TableIdent& ident, const TableDraft& draft);
 
   // For messages: "sqlite:///lake/catalog.db".
   virtual std::string Describe() const = 0;

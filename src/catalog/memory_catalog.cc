@@ -12,24 +12,25 @@ void Run(const std::function<void(const TableIdent&)>& hook, const TableIdent& i
   if (hook) hook(ident);
 }
 
-std::set<NamespacePath> Namespaces(const std::map<TableIdent, LoadedTable>& tables) {
+}  // namespace
+
+std::set<NamespacePath> MemoryCatalog::Namespaces() const {
   std::set<NamespacePath> all;
-  for (const auto& [ident, table] : tables) all.insert(ident.namespace_parts);
+  for (const auto& [ident, table] : tables_) all.insert(ident.namespace_parts);
+  for (const auto& [path, properties] : namespaces_) all.insert(path);
   return all;
 }
-
-}  // namespace
 
 Result<std::vector<std::vector<std::string>>> MemoryCatalog::ListNamespaces(
     const std::vector<std::string>& parent) {
   const std::lock_guard lock(mutex_);
-  return ChildNamespaces(Namespaces(tables_), parent);
+  return ChildNamespaces(Namespaces(), parent);
 }
 
 Result<std::vector<TableIdent>> MemoryCatalog::ListTables(
     const std::vector<std::string>& namespace_parts) {
   const std::lock_guard lock(mutex_);
-  if (!NamespaceExists(Namespaces(tables_), namespace_parts)) {
+  if (!NamespaceExists(Namespaces(), namespace_parts)) {
     return NoSuchNamespace(namespace_parts);
   }
   std::vector<TableIdent> idents;
@@ -92,6 +93,36 @@ Result<LoadedTable> MemoryCatalog::CommitTable(
     return Fail(Code::kUnknownOutcome, "the catalog's reply was lost", name);
   }
   return applied;
+}
+
+Result<bool> MemoryCatalog::CreateNamespace(const std::vector<std::string>& parts,
+                                            const std::map<std::string, std::string>& properties) {
+  LITHIFY_TRY(CheckNamespaceParts(parts));
+  const std::lock_guard lock(mutex_);
+  if (NamespaceExists(Namespaces(), parts)) return false;
+  namespaces_.emplace(parts, properties);
+  return true;
+}
+
+Result<LoadedTable> MemoryCatalog::CreateTable(const TableIdent& ident, const TableDraft& draft) {
+  const auto check = [&]() -> Status {
+    const std::lock_guard lock(mutex_);
+    if (!NamespaceExists(Namespaces(), ident.namespace_parts)) {
+      return NoSuchNamespace(ident.namespace_parts);
+    }
+    if (tables_.contains(ident)) return TableExists(ident);
+    return {};
+  };
+  LITHIFY_TRY(check());
+  LITHIFY_TRY_ASSIGN(LoadedTable table,
+                     StageTable(locations_, clock_, random_, ident, draft, warehouse_));
+  Run(hooks_.before_swap, ident);
+  {
+    const std::lock_guard lock(mutex_);
+    if (tables_.emplace(ident, table).second) return table;
+  }
+  Unstage(locations_, table.metadata_location);
+  return TableExists(ident);
 }
 
 Status MemoryCatalog::CreateTable(const TableIdent& ident, std::string_view metadata_text) {

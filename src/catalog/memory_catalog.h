@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -40,9 +41,11 @@ class MemoryCatalog final : public Catalog {
     std::function<void(const TableIdent&)> before_answer;  // The commit is visible, or refused.
   };
 
-  // All of them must outlive the catalog.
-  MemoryCatalog(storage::Locations& locations, const Clock& clock, Random& random)
-      : locations_(locations), clock_(clock), random_(random) {}
+  // All of them must outlive the catalog. `warehouse`: where tables without a location of their own
+  // go; empty: nowhere.
+  MemoryCatalog(storage::Locations& locations, const Clock& clock, Random& random,
+                std::string warehouse = {})
+      : locations_(locations), clock_(clock), random_(random), warehouse_(std::move(warehouse)) {}
 
   Result<std::vector<std::vector<std::string>>> ListNamespaces(
       const std::vector<std::string>& parent) override;
@@ -52,15 +55,19 @@ class MemoryCatalog final : public Catalog {
   Result<LoadedTable> CommitTable(const TableIdent& ident,
                                   std::span<const table::TableRequirement> requirements,
                                   std::span<const table::TableUpdate> updates) override;
+  Result<bool> CreateNamespace(const std::vector<std::string>& parts,
+                               const std::map<std::string, std::string>& properties) override;
+  Result<LoadedTable> CreateTable(const TableIdent& ident, const TableDraft& draft) override;
   std::string Describe() const override { return "memory:"; }
 
-  // Writes the text as the table's first metadata file, with its namespaces. kInvalid if the table
-  // exists.
+  // For tests: writes the text as the table's first metadata file, with its namespaces. kInvalid if
+  // the table exists.
   Status CreateTable(const TableIdent& ident, std::string_view metadata_text);
   // Not while a call runs.
   void set_hooks(Hooks hooks) { hooks_ = std::move(hooks); }
 
  private:
+  std::set<std::vector<std::string>> Namespaces() const;  // Needs mutex_.
   Result<LoadedTable> Find(const TableIdent& ident) const;
   Result<LoadedTable> Apply(const TableIdent& ident,
                             std::span<const table::TableRequirement> requirements,
@@ -69,8 +76,10 @@ class MemoryCatalog final : public Catalog {
   storage::Locations& locations_;
   const Clock& clock_;
   Random& random_;
+  const std::string warehouse_;
   Hooks hooks_;
   mutable std::mutex mutex_;
+  std::map<std::vector<std::string>, std::map<std::string, std::string>> namespaces_;  // Made here.
   std::map<TableIdent, LoadedTable> tables_;
 };
 

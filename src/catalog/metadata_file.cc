@@ -18,7 +18,27 @@ int64_t VersionOf(std::string_view location) {
   return version < 0 || version >= 1'000'000'000 ? -1 : version;
 }
 
+Status PutStaged(storage::Locations& locations, const LoadedTable& next) {
+  const std::string name = next.ident.ToString();
+  auto place = locations.Resolve(next.metadata_location);
+  if (!place) return Fail(std::move(place.error()).In(name));
+  Status written = place->store->PutNew(place->key, next.metadata_text);
+  if (written) return {};
+  Error error = std::move(written.error());
+  // Whether it is there or not: its name is ours alone, and no catalog has ever been told it.
+  if (error.code == Code::kUnknownOutcome) Unstage(locations, next.metadata_location);
+  if (error.code == Code::kUnknownOutcome || error.code == Code::kConflict) {
+    error.code = Code::kTransient;
+  }
+  return Fail(std::move(error).In(name));
+}
+
 }  // namespace
+
+std::unexpected<Error> TableExists(const TableIdent& ident) {
+  return Fail(Code::kConflict, "there is a table or view of this name already", ident.ToString(),
+              "load it and look whether it is what you want");
+}
 
 Result<LoadedTable> ReadTable(storage::Locations& locations, const TableIdent& ident,
                               const std::string& metadata_location) {
@@ -70,19 +90,43 @@ Result<LoadedTable> StageCommit(storage::Locations& locations, const Clock& cloc
                      table::ParseTableMetadata(next.metadata_text, "the next metadata"));
   next.metadata_location =
       NextMetadataLocation(next.metadata, current.metadata_location, MakeUuidV7(clock, random));
-  auto place = locations.Resolve(next.metadata_location);
-  if (!place) return Fail(std::move(place.error()).In(name));
-  Status written = place->store->PutNew(place->key, next.metadata_text);
-  if (!written) {
-    Error error = std::move(written.error());
-    // Whether it is there or not: its name is ours alone, and no catalog has ever been told it.
-    if (error.code == Code::kUnknownOutcome) Unstage(locations, next.metadata_location);
-    if (error.code == Code::kUnknownOutcome || error.code == Code::kConflict) {
-      error.code = Code::kTransient;
-    }
-    return Fail(std::move(error).In(name));
-  }
+  LITHIFY_TRY(PutStaged(locations, next));
   return next;
+}
+
+Result<LoadedTable> StageTable(storage::Locations& locations, const Clock& clock, Random& random,
+                               const TableIdent& ident, const TableDraft& draft,
+                               const std::string& warehouse) {
+  table::NewTable wanted;
+  wanted.uuid = MakeUuidV7(clock, random);
+  wanted.location = draft.location;
+  if (wanted.location.empty()) {
+    if (warehouse.empty()) {
+      return Fail(Code::kInvalid, "the catalog does not say where tables go", ident.ToString(),
+                  "give a location");
+    }
+    wanted.location = warehouse;
+    while (wanted.location.ends_with('/')) wanted.location.pop_back();
+    for (const std::string& part : ident.namespace_parts) wanted.location += "/" + part;
+    wanted.location += "/" + ident.name;
+  }
+  wanted.schema = draft.schema;
+  wanted.spec = draft.spec;
+  wanted.properties = draft.properties;
+  if (const auto at = wanted.properties.find("format-version"); at != wanted.properties.end()) {
+    wanted.format_version = at->second == "3" ? 3 : at->second == "2" ? 2 : 0;
+    wanted.properties.erase(at);
+  }
+  auto text = table::FirstMetadata(wanted, clock.Now());
+  if (!text) return Fail(std::move(text.error()).In(ident.ToString()));
+  LoadedTable first;
+  first.ident = ident;
+  first.metadata_text = std::move(*text);
+  LITHIFY_TRY_ASSIGN(first.metadata,
+                     table::ParseTableMetadata(first.metadata_text, "the first metadata"));
+  first.metadata_location = NextMetadataLocation(first.metadata, "", MakeUuidV7(clock, random));
+  LITHIFY_TRY(PutStaged(locations, first));
+  return first;
 }
 
 void Unstage(storage::Locations& locations, const std::string& metadata_location) {

@@ -14,6 +14,9 @@
 
 namespace lithify::catalog {
 
+// kConflict: what CreateTable() says of a name that is taken.
+std::unexpected<Error> TableExists(const TableIdent& ident);
+
 // Reads and parses the file. kCorrupt if it is missing: a catalog names it.
 Result<LoadedTable> ReadTable(storage::Locations& locations, const TableIdent& ident,
                               const std::string& metadata_location);
@@ -31,6 +34,13 @@ Result<LoadedTable> StageCommit(storage::Locations& locations, const Clock& cloc
                                 const LoadedTable& current,
                                 std::span<const table::TableRequirement> requirements,
                                 std::span<const table::TableUpdate> updates);
+
+// Writes the first metadata file of a new table, below its location, or below that of the
+// namespace in `warehouse` where the draft has none. The catalog does not know of it yet. Errors
+// as StageCommit(), and kInvalid without any location.
+Result<LoadedTable> StageTable(storage::Locations& locations, const Clock& clock, Random& random,
+                               const TableIdent& ident, const TableDraft& draft,
+                               const std::string& warehouse);
 
 // Removes a staged file that is known to be referred to by nobody. As far as it can: what stays is
 // an orphan.

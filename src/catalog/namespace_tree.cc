@@ -40,4 +40,11 @@ std::unexpected<Error> NoSuchNamespace(const NamespacePath& path) {
   return Fail(Code::kNotFound, "there is no such namespace", ident.ToString());
 }
 
+Status CheckNamespaceParts(const NamespacePath& path) {
+  const bool named =
+      std::ranges::none_of(path, [](const std::string& part) { return part.empty(); });
+  if (named && !path.empty()) return {};
+  return Fail(Code::kInvalid, "a namespace has at least one part, and no empty one");
+}
+
 }  // namespace lithify::catalog

@@ -21,6 +21,9 @@ Result<std::vector<NamespacePath>> ChildNamespaces(const std::set<NamespacePath>
 
 std::unexpected<Error> NoSuchNamespace(const NamespacePath& path);
 
+// kInvalid without parts, or with an empty one.
+Status CheckNamespaceParts(const NamespacePath& path);
+
 }  // namespace lithify::catalog
 
 #endif  // LITHIFY_CATALOG_NAMESPACE_TREE_H_

@@ -25,6 +25,8 @@ constexpr size_t kMaxCachedBytes = 64 * 1024 * 1024;
 constexpr char kListNamespaces[] = "GET /v1/{prefix}/namespaces";
 constexpr char kListTables[] = "GET /v1/{prefix}/namespaces/{namespace}/tables";
 constexpr char kLoadTable[] = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}";
+constexpr char kCreateNamespace[] = "POST /v1/{prefix}/namespaces";
+constexpr char kCreateTable[] = "POST /v1/{prefix}/namespaces/{namespace}/tables";
 constexpr char kCommitTable[] = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}";
 
 bool MayTryAgain(int status) {
@@ -83,6 +85,9 @@ class RestCatalog final : public Catalog {
                                   std::span<const table::TableRequirement> requirements,
                                   std::span<const table::TableUpdate> updates) override;
   Status CheckMayWrite(const LoadedTable& table) override;
+  Result<bool> CreateNamespace(const std::vector<std::string>& parts,
+                               const std::map<std::string, std::string>& properties) override;
+  Result<LoadedTable> CreateTable(const TableIdent& ident, const TableDraft& draft) override;
   std::string Describe() const override { return options_.uri; }
 
  private:
@@ -99,6 +104,12 @@ class RestCatalog final : public Catalog {
   void Sleep(Duration d);
   // A GET of `path` below the prefix that gives 200 (or 304, if `if_none_match` is there).
   Result<HttpResponse> Get(const std::string& path, const Headers& headers, int64_t max_bytes);
+  // A POST of `path` below the prefix, sent once; any status is a result.
+  Result<HttpResponse> Post(const std::string& path, Headers headers, std::string body,
+                            int64_t max_bytes);
+  // The table in the answer to a change that was made: what cannot be read is an unknown outcome.
+  Result<LoadedTable> TableIn(const HttpResponse& response, const TableIdent& ident,
+                              const std::string& path) const;
   // GETs page after page; `take` reads one and gives the next token.
   template <typename Take>
   Status Pages(const std::string& path, const Query& query, Take take);
@@ -371,31 +382,80 @@ Result<LoadedTable> RestCatalog::CommitTable(const TableIdent& ident,
   LITHIFY_TRY(Require(kCommitTable));
   const auto in_table = [&](Error error) { return Fail(std::move(error).In(ident.ToString())); };
   LITHIFY_TRY_ASSIGN(const std::string path, TablePath(ident));
+  Result<HttpResponse> response =
+      Post(path, {}, table::CommitToJson(requirements, updates), options_.max_metadata_bytes);
+  if (!response) return in_table(std::move(response.error()));
+  Result<LoadedTable> table = TableIn(*response, ident, path);
+  if (!table) return in_table(std::move(table.error()));
+  return table;
+}
+
+Result<HttpResponse> RestCatalog::Post(const std::string& path, Headers headers, std::string body,
+                                       int64_t max_bytes) {
   HttpRequest request;
   request.method = HttpMethod::kPost;
   request.url = Url(path);
-  request.headers = {{"Accept", "application/json"}, {"Content-Type", "application/json"}};
+  request.headers = std::move(headers);
+  request.headers.emplace_back("Accept", "application/json");
+  request.headers.emplace_back("Content-Type", "application/json");
   if (config_.idempotency) {
     request.headers.emplace_back("Idempotency-Key", MakeUuidV7(clock_, random_));
   }
-  request.body = table::CommitToJson(requirements, updates);
-  const std::string where = "POST " + net::UrlForMessages(request.url);
-  Result<HttpResponse> response = Send(
-      std::move(request),
-      HttpLimits(options_.connect_timeout, options_.commit_timeout, options_.max_metadata_bytes),
-      Call::kCommit);
-  if (!response) return in_table(std::move(response.error()));
-  if (response->status < 200 || response->status >= 300) {
-    return in_table(rest::ErrorOf(*response, Call::kCommit).In(where));
+  request.body = std::move(body);
+  return Send(std::move(request),
+              HttpLimits(options_.connect_timeout, options_.commit_timeout, max_bytes),
+              Call::kCommit);
+}
+
+Result<LoadedTable> RestCatalog::TableIn(const HttpResponse& response, const TableIdent& ident,
+                                         const std::string& path) const {
+  const std::string where = "POST " + net::UrlForMessages(Url(path));
+  if (response.status < 200 || response.status >= 300) {
+    return Fail(rest::ErrorOf(response, Call::kCommit).In(where));
   }
-  Result<LoadedTable> table = rest::ParseTable(response->body, ident, config_);
+  Result<LoadedTable> table = rest::ParseTable(response.body, ident, config_);
   if (table) return table;
   Error error = std::move(table.error()).In(where);
   error.code = Code::kUnknownOutcome;
-  error.message = "the catalog answered " + std::to_string(response->status) +
+  error.message = "the catalog answered " + std::to_string(response.status) +
                   ", but not with the table as it is now: " + error.message;
-  error.hint = "load the table and look for the snapshot; remove nothing";
-  return in_table(std::move(error));
+  error.hint = "load the table and look at it; remove nothing";
+  return Fail(std::move(error));
+}
+
+Result<bool> RestCatalog::CreateNamespace(const std::vector<std::string>& parts,
+                                          const std::map<std::string, std::string>& properties) {
+  LITHIFY_TRY(Require(kCreateNamespace));
+  LITHIFY_TRY(rest::EncodeNamespace(config_, parts));  // Whether they can be named.
+  LITHIFY_TRY_ASSIGN(const HttpResponse response,
+                     Post("namespaces", {}, table::CreateNamespaceToJson(parts, properties),
+                          options_.max_list_bytes));
+  if (response.status >= 200 && response.status < 300) return true;
+  if (response.status == 409) return false;
+  return Fail(
+      rest::ErrorOf(response, Call::kCommit).In("POST " + net::UrlForMessages(Url("namespaces"))));
+}
+
+Result<LoadedTable> RestCatalog::CreateTable(const TableIdent& ident, const TableDraft& draft) {
+  LITHIFY_TRY(Require(kCreateTable));
+  const auto in_table = [&](Error error) { return Fail(std::move(error).In(ident.ToString())); };
+  LITHIFY_TRY_ASSIGN(const std::string encoded,
+                     rest::EncodeNamespace(config_, ident.namespace_parts));
+  if (ident.name.empty()) return Fail(Code::kInvalid, "the table's name is empty");
+  Headers headers;
+  if (options_.vended_credentials) {
+    headers.emplace_back("X-Iceberg-Access-Delegation", "vended-credentials");
+  }
+  const std::string path = "namespaces/" + encoded + "/tables";
+  Result<HttpResponse> response =
+      Post(path, std::move(headers),
+           table::CreateTableToJson(ident.name, draft.location, draft.schema, draft.spec,
+                                    draft.properties),
+           options_.max_metadata_bytes);
+  if (!response) return in_table(std::move(response.error()));
+  Result<LoadedTable> table = TableIn(*response, ident, path);
+  if (!table) return in_table(std::move(table.error()));
+  return table;
 }
 
 // A commit that asks for nothing: the catalog decides whether we may before it looks at what, and

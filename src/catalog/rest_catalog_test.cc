@@ -164,6 +164,78 @@ struct World {
   std::unique_ptr<Catalog> catalog_;
 };
 
+// --- what is new ---------------------------------------------------------------------------------
+
+constexpr char kCreatingConfig[] = R"({"overrides":{"prefix":"lake"}})";
+
+TableDraft Draft() {
+  TableDraft draft;
+  iceberg::Field field;
+  field.id = 1;
+  field.name = "x";
+  field.required = true;
+  field.type.kind = iceberg::TypeKind::kLong;
+  draft.schema.fields = {field};
+  draft.spec.fields = {{{1}, 1000, "x_trunc", "truncate[10]"}};
+  draft.properties = {{"format-version", "2"}};
+  return draft;
+}
+
+TEST(RestCreate, ANamespaceThatIsThereIsToldApart) {
+  World world(
+      {Answer(200, R"({"namespace":["ops","log"],"properties":{}})"),
+       Answer(409, ErrorBody("AlreadyExistsException", "exists", 409)),
+       Answer(403, ErrorBody("ForbiddenException", "CREATE_NAMESPACE", 403)), Answer(503, "{}")},
+      kCreatingConfig);
+  EXPECT_EQ(world.catalog().CreateNamespace({"ops", "log"}, {{"a", "b"}}).value(), true);
+  EXPECT_EQ(world.catalog().CreateNamespace({"ops", "log"}, {}).value(), false);
+  EXPECT_EQ(world.catalog().CreateNamespace({"ops"}, {}).error().code, Code::kDenied);
+  EXPECT_EQ(world.catalog().CreateNamespace({"ops"}, {}).error().code, Code::kUnknownOutcome);
+  EXPECT_EQ(world.catalog().CreateNamespace({""}, {}).error().code, Code::kInvalid);
+  const auto requests = world.Requests();
+  ASSERT_EQ(requests.size(), 4);
+  EXPECT_EQ(requests[0].method, "POST");
+  EXPECT_EQ(requests[0].target, "/api/catalog/v1/lake/namespaces");
+  EXPECT_EQ(requests[0].body, R"({"namespace":["ops","log"],"properties":{"a":"b"}})");
+}
+
+TEST(RestCreate, ATableIsMadeNotStaged) {
+  World world({Answer(200, TableBody())}, kCreatingConfig);
+  const auto made = world.catalog().CreateTable(kOrders, Draft());
+  ASSERT_TRUE(made) << made.error().ToString();
+  EXPECT_EQ(made->metadata.location, "s3://lake/sales/orders");
+  const auto requests = world.Requests();
+  ASSERT_EQ(requests.size(), 1);
+  EXPECT_EQ(requests[0].method, "POST");
+  EXPECT_EQ(requests[0].target, "/api/catalog/v1/lake/namespaces/sales/tables");
+  EXPECT_EQ(
+      requests[0].body,
+      R"({"name":"orders","schema":{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"x",)"
+      R"("required":true,"type":"long"}]},"partition-spec":{"spec-id":0,"fields":[{"name":)"
+      R"("x_trunc","transform":"truncate[10]","source-id":1,"field-id":1000}]},"write-order":)"
+      R"({"order-id":0,"fields":[]},"stage-create":false,"properties":{"format-version":"2"}})");
+}
+
+TEST(RestCreate, OutcomesOfATable) {
+  const std::vector<std::pair<ScriptedAnswer, Code>> cases = {
+      {Answer(409, ErrorBody("AlreadyExistsException", "exists", 409)), Code::kConflict},
+      {Answer(404, ErrorBody("NoSuchNamespaceException", "none", 404)), Code::kNotFound},
+      {Answer(403, ErrorBody("ForbiddenException", "no", 403)), Code::kDenied},
+      {Answer(400, ErrorBody("BadRequestException", "no", 400)), Code::kInvalid},
+      {Answer(502, "{}"), Code::kUnknownOutcome},
+      {Answer(200, "{}"), Code::kUnknownOutcome}};
+  for (const auto& [answer, code] : cases) {
+    World world({answer}, kCreatingConfig);
+    const auto made = world.catalog().CreateTable(kOrders, Draft());
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, code) << made.error().ToString();
+    EXPECT_EQ(world.Requests().size(), 1);
+  }
+  World closed({}, kPolarisConfig);
+  EXPECT_EQ(closed.catalog().CreateTable(kOrders, Draft()).error().code, Code::kUnsupported);
+  EXPECT_EQ(closed.catalog().CreateNamespace({"a"}, {}).error().code, Code::kUnsupported);
+}
+
 // --- configuration -------------------------------------------------------------------------------
 
 TEST(RestConfig, IsReadFirstWithWarehouseTokenAndHeaders) {

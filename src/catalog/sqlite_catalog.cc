@@ -63,11 +63,12 @@ std::unexpected<Error> NothingHappened(Error error) {
 
 class SqliteCatalog final : public Catalog {
  public:
-  SqliteCatalog(SqliteFile file, std::string path, std::string name, storage::Locations& locations,
-                const Clock& clock, Random& random)
+  SqliteCatalog(SqliteFile file, std::string path, std::string name, std::string warehouse,
+                storage::Locations& locations, const Clock& clock, Random& random)
       : file_(std::move(file)),
         path_(std::move(path)),
         name_(std::move(name)),
+        warehouse_(std::move(warehouse)),
         locations_(locations),
         clock_(clock),
         random_(random) {}
@@ -140,6 +141,63 @@ class SqliteCatalog final : public Catalog {
       return NothingHappened(std::move(swap.status.error()).In(ident.ToString()));
     }
     return Look(ident, text, *current, *next, swap.status.error());
+  }
+
+  Result<bool> CreateNamespace(const std::vector<std::string>& parts,
+                               const std::map<std::string, std::string>& properties) override {
+    LITHIFY_TRY(CheckNamespaceParts(parts));
+    LITHIFY_TRY_ASSIGN(const std::string text, NamespaceText(parts));
+    // A namespace is its properties: without any it has one that says so, as with pyiceberg.
+    std::map<std::string, std::string> stored = properties;
+    if (stored.empty()) stored.emplace("exists", "true");
+    const std::lock_guard lock(mutex_);
+    LITHIFY_TRY(file_.Run("BEGIN IMMEDIATE"));
+    const Result<bool> done = [&]() -> Result<bool> {
+      LITHIFY_TRY_ASSIGN(const std::set<NamespacePath> all, Namespaces());
+      if (NamespaceExists(all, parts)) return false;
+      for (const auto& [key, value] : stored) {
+        LITHIFY_TRY(file_.Run(
+            "INSERT INTO iceberg_namespace_properties (catalog_name, namespace, property_key, "
+            "property_value) VALUES (?, ?, ?, ?)",
+            {name_, text, key, value}));
+      }
+      LITHIFY_TRY(file_.Run("COMMIT"));
+      return true;
+    }();
+    if (file_.in_transaction()) file_.Rollback();
+    if (!done) return Fail(Error(done.error()).In(Describe()));
+    return done;
+  }
+
+  Result<LoadedTable> CreateTable(const TableIdent& ident, const TableDraft& draft) override {
+    LITHIFY_TRY_ASSIGN(const std::string text, NamespaceText(ident.namespace_parts));
+    if (ident.name.empty()) return Fail(Code::kInvalid, "the table's name is empty");
+    {
+      // Before anything is written, for a good answer; the transaction below looks again.
+      const std::lock_guard lock(mutex_);
+      if (Status free = CheckNameIsFree(ident, text); !free) return NothingHappened(free.error());
+    }
+    Result<LoadedTable> table = StageTable(locations_, clock_, random_, ident, draft, warehouse_);
+    if (!table) return NothingHappened(std::move(table.error()));
+    Swap insert;
+    {
+      const std::lock_guard lock(mutex_);
+      insert = InsertTable(ident, text, table->metadata_location);
+    }
+    if (insert.status) return table;
+    if (insert.known) {
+      Unstage(locations_, table->metadata_location);
+      return NothingHappened(std::move(insert.status.error()).In(ident.ToString()));
+    }
+    // COMMIT failed half-way: the row says what happened. The staged file stays, whatever it was.
+    Error error = std::move(insert.status.error()).In(ident.ToString());
+    const Result<std::string> location = LocateCommitted(ident, text);
+    if (location && *location == table->metadata_location) return table;
+    if (location) return TableExists(ident);
+    error.code = location.error().code == Code::kNotFound && !MayRecover() ? Code::kTransient
+                                                                           : Code::kUnknownOutcome;
+    error.hint = "look for the table before anything else";
+    return Fail(std::move(error));
   }
 
   bool AnswersOnce() const override { return true; }
@@ -230,12 +288,52 @@ class SqliteCatalog final : public Catalog {
                    "load it and plan again"),
               !file_.in_transaction()};
     }
+    return Commit();
+  }
+
+  Swap Commit() {
     const auto committed = file_.Run("COMMIT");
     if (committed) return {};
     // Readers are in the way: the transaction is whole and still ours to take back.
     const bool known = file_.busy() && file_.in_transaction();
     file_.Rollback();
     return {Fail(committed.error()), known && !file_.in_transaction()};
+  }
+
+  // Also a view takes a name. Needs mutex_.
+  Status CheckNameIsFree(const TableIdent& ident, const std::string& text) {
+    LITHIFY_TRY_ASSIGN(const std::set<NamespacePath> all, Namespaces());
+    if (!NamespaceExists(all, ident.namespace_parts)) {
+      return Fail(NoSuchNamespace(ident.namespace_parts).error().In(Describe()));
+    }
+    LITHIFY_TRY_ASSIGN(const auto rows,
+                       file_.Run("SELECT 1 FROM iceberg_tables WHERE catalog_name = ? AND "
+                                 "table_namespace = ? AND table_name = ?",
+                                 {name_, text, ident.name}));
+    if (!rows.empty()) return TableExists(ident);
+    return {};
+  }
+
+  // In a transaction of its own, in which nobody else takes the name. Needs mutex_.
+  Swap InsertTable(const TableIdent& ident, const std::string& text, const std::string& location) {
+    const auto begun = file_.Run("BEGIN IMMEDIATE");
+    if (!begun) return {Fail(begun.error())};
+    const Status inserted = [&]() -> Status {
+      LITHIFY_TRY(CheckNameIsFree(ident, text));
+      LITHIFY_TRY_ASSIGN(const bool typed, HasTypes());
+      const char* sql =
+          typed ? "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
+                  "metadata_location, iceberg_type) VALUES (?, ?, ?, ?, 'TABLE')"
+                : "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, "
+                  "metadata_location) VALUES (?, ?, ?, ?)";
+      LITHIFY_TRY(file_.Run(sql, {name_, text, ident.name, location}));
+      return {};
+    }();
+    if (!inserted) {
+      file_.Rollback();
+      return {inserted, !file_.in_transaction()};
+    }
+    return Commit();
   }
 
   // COMMIT failed half-way: the row says what happened. The staged file stays, whatever it was.
@@ -268,6 +366,7 @@ class SqliteCatalog final : public Catalog {
   SqliteFile file_;
   const std::string path_;
   const std::string name_;
+  const std::string warehouse_;
   storage::Locations& locations_;
   const Clock& clock_;
   Random& random_;
@@ -307,7 +406,7 @@ Result<std::unique_ptr<Catalog>> OpenSqliteCatalog(SqliteOptions options,
   }
   LITHIFY_TRY_ASSIGN(std::string name, ChooseName(file, options));
   return std::make_unique<SqliteCatalog>(std::move(file), std::move(options.path), std::move(name),
-                                         locations, clock, random);
+                                         std::move(options.warehouse), locations, clock, random);
 }
 
 }  // namespace lithify::catalog

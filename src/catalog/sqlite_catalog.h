@@ -25,6 +25,8 @@ struct SqliteOptions {
   std::string catalog_name;
   // A name that the file does not have stands for the only one that it has, if there is one only.
   bool or_the_only_one = false;
+  // Where tables without a location of their own go; empty: nowhere.
+  std::string warehouse = {};
   bool create = false;  // Makes the file and its tables where they are missing.
   // How long a call waits for others that use the file; then kTransient.
   Duration busy_wait = std::chrono::seconds(10);

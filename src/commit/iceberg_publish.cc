@@ -269,9 +269,9 @@ Result<std::optional<CommittedSnapshot>> SnapshotPublisher::Send(const catalog::
     refused_.push_back(std::move(files));
     return std::nullopt;
   }
-  lost_.push_back(Lost{LostAttempt{proposal.snapshot.parent_snapshot_id.value_or(0),
-                                   proposal.snapshot.sequence_number},
-                       std::move(files)});
+  lost_.push_back(
+      Lost{LostAttempt{proposal.snapshot.parent_snapshot_id, proposal.snapshot.sequence_number},
+           std::move(files)});
   return std::nullopt;
 }
 

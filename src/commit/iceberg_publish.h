@@ -61,7 +61,6 @@ struct Proposal {
 class SnapshotPublisher {
  public:
   // Validates on this state of the table and writes the new metadata; nullopt: nothing to change.
-  // The branch's head is not null.
   using Prepare = std::function<Result<std::optional<Proposal>>(const catalog::LoadedTable& loaded,
                                                                 MetadataFiles& files, int attempt)>;
 

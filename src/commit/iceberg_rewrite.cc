@@ -12,6 +12,7 @@
 #include "commit/iceberg_commit.h"
 #include "commit/iceberg_guard.h"
 #include "commit/iceberg_manifests.h"
+#include "commit/iceberg_new_files.h"
 #include "commit/iceberg_publish.h"
 #include "commit/iceberg_snapshot.h"
 #include "commit/iceberg_validation.h"
@@ -66,7 +67,7 @@ class RewriteAttempt {
     LITHIFY_TRY(FindInputs());
     LITHIFY_TRY(CheckInputsWerePlanned());
     LITHIFY_TRY(CheckDeletes());
-    LITHIFY_TRY(CheckOutputs());
+    LITHIFY_TRY(CheckNewDataFiles(services_.locations, table_, request_.outputs));
     return Produce(attempt);
   }
 
@@ -97,8 +98,6 @@ class RewriteAttempt {
                       const std::function<void(DeleteFacts&&)>& visit);
   Result<std::set<DeleteFacts::Key>> RemovedByThisJob();
   Status CheckDeletes();
-  Status CheckOutputs();
-  Result<std::vector<std::string>> DataLocations() const;
   Result<std::optional<Proposal>> Produce(int attempt);
   Status RewriteManifestsOf(SnapshotBuilder& builder);
 
@@ -424,61 +423,6 @@ Status RewriteAttempt::CheckDeletes() {
   return CheckDeleteChanges(changes, rules);
 }
 
-// --- outputs -----------------------------------------------------------------------------------
-
-// Where data files of the table may lie, canonical, with a trailing slash.
-Result<std::vector<std::string>> RewriteAttempt::DataLocations() const {
-  std::vector<std::string> roots;
-  for (const std::string& location : {table_.location, table_.Property("write.data.path", ""),
-                                      table_.Property("write.object-storage.path", ""),
-                                      table_.Property("write.folder-storage.path", "")}) {
-    if (location.empty()) continue;
-    // As the parent of a file, since only parents may be links.
-    constexpr std::string_view kFile = "_";
-    std::string file = location;
-    while (file.ends_with('/')) file.pop_back();
-    file.append("/").append(kFile);
-    LITHIFY_TRY_ASSIGN(std::string root, services_.locations.Canonical(file));
-    root.resize(root.size() - kFile.size());
-    roots.push_back(std::move(root));
-  }
-  return roots;
-}
-
-Status RewriteAttempt::CheckOutputs() {
-  LITHIFY_TRY_ASSIGN(const std::vector<std::string> roots, DataLocations());
-  for (const iceberg::DataFile& output : request_.outputs) {
-    const std::string& path = output.file_path;
-    const iceberg::PartitionSpec* spec = table_.FindSpec(output.spec_id);
-    if (spec == nullptr || spec->fields.size() != output.partition.size()) {
-      return Fail(Code::kInternal,
-                  "an output's partition does not fit spec " + std::to_string(output.spec_id),
-                  path);
-    }
-    for (const iceberg::PartitionField& field : spec->fields) {
-      if (table::ParseTransform(field.transform).kind != table::Transform::Kind::kUnknown) continue;
-      return Fail(Code::kUnsupported,
-                  "no file may be written under the unknown transform " + field.transform, path);
-    }
-    LITHIFY_TRY_ASSIGN(const std::string place_name, services_.locations.Canonical(path));
-    const auto below = [&](const std::string& root) { return place_name.starts_with(root); };
-    if (std::ranges::none_of(roots, below)) {
-      return Fail(Code::kInternal, "an output is not below the table's data location", path);
-    }
-    LITHIFY_TRY_ASSIGN(const storage::Place place, services_.locations.Resolve(path));
-    const auto info = place.store->Stat(place.key);
-    if (!info && info.error().code != Code::kNotFound) return Fail(Error(info.error()).In(path));
-    if (!info) return Fail(Code::kCorrupt, "an output is gone", path);
-    if (info->size != output.file_size_in_bytes) {
-      return Fail(Code::kCorrupt,
-                  "an output has " + std::to_string(info->size) + " bytes instead of " +
-                      std::to_string(output.file_size_in_bytes),
-                  path);
-    }
-  }
-  return {};
-}
-
 // --- the new snapshot ----------------------------------------------------------------------------
 
 Status RewriteAttempt::RewriteManifestsOf(SnapshotBuilder& builder) {
@@ -515,7 +459,7 @@ Status RewriteAttempt::RewriteManifestsOf(SnapshotBuilder& builder) {
 
 Result<std::optional<Proposal>> RewriteAttempt::Produce(int attempt) {
   if (request_.inputs.empty() && covered_.Removable().empty()) return std::nullopt;
-  SnapshotBuilder builder(services_.locations, table_, *head_snapshot_, files_, services_.random);
+  SnapshotBuilder builder(services_.locations, table_, head_snapshot_, files_, services_.random);
   std::map<int, std::vector<iceberg::DataFile>> by_spec;
   for (const iceberg::DataFile& output : request_.outputs)
     by_spec[output.spec_id].push_back(output);

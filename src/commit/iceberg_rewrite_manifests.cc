@@ -145,7 +145,7 @@ Result<std::optional<Proposal>> ManifestAttempt::Run(const catalog::LoadedTable&
   if (batches.empty()) return std::nullopt;
   if (request_.before_change) LITHIFY_TRY(request_.before_change());
 
-  SnapshotBuilder builder(services_.locations, table, *head, files, services_.random);
+  SnapshotBuilder builder(services_.locations, table, head, files, services_.random);
   std::vector<bool> replaced(manifests.size(), false);
   int64_t entries = 0;
   int64_t rewritten = 0;

@@ -166,7 +166,7 @@ int64_t NewSnapshotId(const iceberg::TableMetadata& table, Random& random) {
 // --- builder -----------------------------------------------------------------------------------
 
 SnapshotBuilder::SnapshotBuilder(storage::Locations& locations, const iceberg::TableMetadata& table,
-                                 const iceberg::Snapshot& parent, MetadataFiles& files,
+                                 const iceberg::Snapshot* parent, MetadataFiles& files,
                                  Random& random)
     : locations_(locations),
       table_(table),
@@ -344,12 +344,15 @@ Result<iceberg::Snapshot> SnapshotBuilder::Finish(SnapshotSummary summary, Time 
 
   iceberg::Snapshot snapshot;
   snapshot.snapshot_id = snapshot_id_;
-  snapshot.parent_snapshot_id = parent_.snapshot_id;
+  if (parent_ != nullptr) snapshot.parent_snapshot_id = parent_->snapshot_id;
   snapshot.sequence_number = sequence_number_;
   // A clock that is behind must not put the child before its parent.
   const int64_t now_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count();
-  snapshot.timestamp_ms = std::max({now_ms, parent_.timestamp_ms, table_.last_updated_ms});
+  snapshot.timestamp_ms = std::max(now_ms, table_.last_updated_ms);
+  if (parent_ != nullptr) {
+    snapshot.timestamp_ms = std::max(snapshot.timestamp_ms, parent_->timestamp_ms);
+  }
   snapshot.manifest_list = files_.ManifestList(snapshot_id_, attempt);
   snapshot.summary = std::move(summary);
   snapshot.schema_id = table_.current_schema_id;
@@ -357,7 +360,7 @@ Result<iceberg::Snapshot> SnapshotBuilder::Finish(SnapshotSummary summary, Time 
   table::ManifestListHeader header;
   header.format_version = table_.format_version;
   header.snapshot_id = snapshot_id_;
-  header.parent_snapshot_id = parent_.snapshot_id;
+  header.parent_snapshot_id = snapshot.parent_snapshot_id;
   header.sequence_number = sequence_number_;
   header.codec = codec();
   if (table_.format_version >= 3) header.first_row_id = table_.next_row_id;

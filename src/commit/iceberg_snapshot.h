@@ -73,9 +73,9 @@ int64_t NewSnapshotId(const iceberg::TableMetadata& table, Random& random);
 
 class SnapshotBuilder {
  public:
-  // On top of `parent`, the head of the branch.
+  // On top of `parent`, the head of the branch; null: it will be the first.
   SnapshotBuilder(storage::Locations& locations, const iceberg::TableMetadata& table,
-                  const iceberg::Snapshot& parent, MetadataFiles& files, Random& random);
+                  const iceberg::Snapshot* parent, MetadataFiles& files, Random& random);
 
   int64_t snapshot_id() const { return snapshot_id_; }
   int64_t sequence_number() const { return sequence_number_; }
@@ -113,7 +113,7 @@ class SnapshotBuilder {
 
   storage::Locations& locations_;
   const iceberg::TableMetadata& table_;
-  const iceberg::Snapshot& parent_;
+  const iceberg::Snapshot* parent_;
   MetadataFiles& files_;
   int64_t snapshot_id_;
   int64_t sequence_number_;

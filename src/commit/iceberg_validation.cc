@@ -171,6 +171,20 @@ const iceberg::Snapshot* FindMarked(const iceberg::TableMetadata& table, const C
   return nullptr;
 }
 
+namespace {
+
+// Whether the parents of the head lead to a snapshot that has none: then no other was ever below.
+bool IsWholeHistory(const iceberg::TableMetadata& table, const iceberg::Snapshot& head) {
+  const iceberg::Snapshot* at = &head;
+  for (size_t steps = 0; at != nullptr && steps <= table.snapshots.size(); ++steps) {
+    if (!at->parent_snapshot_id) return true;
+    at = table.FindSnapshot(*at->parent_snapshot_id);
+  }
+  return false;
+}
+
+}  // namespace
+
 Fate FateOf(const LostAttempt& attempt, const iceberg::TableMetadata& table,
             const std::string& branch) {
   // A sequence number is given once, so a snapshot that takes the attempt's shuts it out for good.
@@ -178,7 +192,10 @@ Fate FateOf(const LostAttempt& attempt, const iceberg::TableMetadata& table,
   if (numbered && table.last_sequence_number < attempt.sequence_number) return Fate::kOpen;
   const iceberg::Snapshot* head = table.RefSnapshot(branch);
   if (head == nullptr) return Fate::kUnknown;
-  if (!SnapshotsAfter(table, *head, attempt.base_snapshot_id)) return Fate::kUnknown;
+  const bool known = attempt.base_snapshot_id
+                         ? SnapshotsAfter(table, *head, *attempt.base_snapshot_id).has_value()
+                         : IsWholeHistory(table, *head);
+  if (!known) return Fate::kUnknown;
   // Without numbers it could land again after a rollback to its base.
   return numbered ? Fate::kDead : Fate::kOpen;
 }

@@ -78,7 +78,8 @@ const iceberg::Snapshot* FindMarked(const iceberg::TableMetadata& table, const C
 
 // An attempt whose reply was lost.
 struct LostAttempt {
-  int64_t base_snapshot_id = 0;  // The head that it was to follow.
+  std::optional<int64_t>
+      base_snapshot_id;  // The head that it was to follow; unset: to be the first.
   int64_t sequence_number = 0;
 };
 enum class Fate {

@@ -25,8 +25,9 @@ namespace lithify::config {
 // One [catalogs.NAME]: an Iceberg catalog that tables are named by ("NAME.sales.orders").
 struct CatalogConfig {
   std::string name;
-  std::string uri;        // "sqlite:///lake/catalog.db", "https://host/api/catalog".
-  std::string warehouse;  // REST: which of the server's warehouses.
+  std::string uri;  // "sqlite:///lake/catalog.db", "https://host/api/catalog".
+  // REST: which of the server's warehouses. SQLite: the location below which new tables go.
+  std::string warehouse;
   Secret token;           // REST: a bearer token; or:
   std::string client_id;  // REST: OAuth2 client credentials.
   Secret client_secret;

@@ -176,10 +176,11 @@ void IcebergSession::AuditRefusal(const Call& call, const std::string& catalog_u
 }
 
 Status IcebergSession::OpenSqlite(const config::CatalogConfig& catalog, const std::string& path) {
-  LITHIFY_TRY_ASSIGN(catalog_,
-                     catalog::OpenSqliteCatalog(
-                         {.path = path, .catalog_name = catalog.name, .or_the_only_one = true},
-                         *locations_, clock_, random_));
+  LITHIFY_TRY_ASSIGN(catalog_, catalog::OpenSqliteCatalog({.path = path,
+                                                           .catalog_name = catalog.name,
+                                                           .or_the_only_one = true,
+                                                           .warehouse = catalog.warehouse},
+                                                          *locations_, clock_, random_));
   return {};
 }
 

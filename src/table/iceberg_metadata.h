@@ -34,6 +34,25 @@ std::string PartitionFieldsToJson(const iceberg::PartitionSpec& spec);
 // Property schema.name-mapping.default.
 Result<std::vector<iceberg::NameMapping>> ParseNameMapping(std::string_view text);
 
+// The first metadata.json of a table without snapshots. kInvalid for a format version other than 2
+// and 3, and for a schema or spec that no reader takes.
+struct NewTable {
+  std::string uuid;
+  std::string location;
+  int format_version = 2;
+  iceberg::Schema schema;       // Its id becomes 0,
+  iceberg::PartitionSpec spec;  // and this one's, too.
+  std::map<std::string, std::string> properties;
+};
+Result<std::string> FirstMetadata(const NewTable& table, Time now);
+// The bodies of the REST catalog's "create namespace" and "create table".
+std::string CreateNamespaceToJson(const std::vector<std::string>& parts,
+                                  const std::map<std::string, std::string>& properties);
+// An empty location is left out.
+std::string CreateTableToJson(const std::string& name, const std::string& location,
+                              const iceberg::Schema& schema, const iceberg::PartitionSpec& spec,
+                              const std::map<std::string, std::string>& properties);
+
 // What must hold for a commit to be applied; the catalog checks it.
 struct AssertTableUuid {
   std::string uuid;

@@ -69,7 +69,7 @@ class MemoryWorld final : public World {
   }
 
  private:
-  MemoryCatalog catalog_{*locations, clock, random};
+  MemoryCatalog catalog_{*locations, clock, random, "mem://lake/warehouse/"};
 };
 
 class SqliteWorld final : public World {
@@ -80,6 +80,7 @@ class SqliteWorld final : public World {
     SqliteOptions options;
     options.path = directory_ + "/catalog.db";
     options.create = true;
+    options.warehouse = "mem://lake/warehouse/";
     auto opened = OpenSqliteCatalog(options, *locations, clock, random);
     EXPECT_TRUE(opened) << opened.error().ToString();
     catalog_ = std::move(*opened);
@@ -262,6 +263,118 @@ TEST_P(CatalogContract, OfConcurrentCommitsOnOneBaseExactlyOneWins) {
   EXPECT_EQ(world_->Keys().size(), kRounds + 1);
 }
 
+// --- what is new ---------------------------------------------------------------------------------
+
+TableDraft Draft() {
+  TableDraft draft;
+  iceberg::Field key;
+  key.id = 1;
+  key.name = "key";
+  key.required = true;
+  key.type.kind = iceberg::TypeKind::kString;
+  iceberg::Field at;
+  at.id = 2;
+  at.name = "at";
+  at.type.kind = iceberg::TypeKind::kLong;
+  draft.schema.fields = {key, at};
+  draft.spec.fields = {{{2}, 1000, "at_trunc", "truncate[100]"}};
+  draft.properties = {{"owner", "me"}, {"format-version", "2"}};
+  return draft;
+}
+
+TEST_P(CatalogContract, ANamespaceIsMadeOnce) {
+  using Path = std::vector<std::string>;
+  EXPECT_EQ(catalog().CreateNamespace({"ops", "log"}, {}).value(), true);
+  EXPECT_EQ(catalog().CreateNamespace({"ops", "log"}, {{"a", "b"}}).value(), false);
+  EXPECT_EQ(catalog().CreateNamespace({"ops"}, {}).value(), false);  // It has a child.
+  EXPECT_EQ(catalog().CreateNamespace({"other"}, {{"a", "b"}}).value(), true);
+  EXPECT_THAT(*catalog().ListNamespaces({}), ElementsAre(Path{"ops"}, Path{"other"}));
+  EXPECT_THAT(*catalog().ListNamespaces({"ops"}), ElementsAre(Path{"ops", "log"}));
+  EXPECT_THAT(*catalog().ListTables({"ops", "log"}), IsEmpty());
+  EXPECT_EQ(catalog().CreateNamespace({}, {}).error().code, Code::kInvalid);
+  EXPECT_EQ(catalog().CreateNamespace({"a", ""}, {}).error().code, Code::kInvalid);
+}
+
+TEST_P(CatalogContract, ANewTableIsAsTheDraftSays) {
+  ASSERT_TRUE(catalog().CreateNamespace(ident_.namespace_parts, {}));
+  const Result<LoadedTable> made = catalog().CreateTable(ident_, Draft());
+  ASSERT_TRUE(made) << made.error().ToString();
+  const LoadedTable table = catalog().LoadTable(ident_).value();
+  EXPECT_EQ(table.metadata_location, made->metadata_location);
+  EXPECT_EQ(table.metadata_text, made->metadata_text);
+  EXPECT_THAT(table.metadata_location,
+              HasSubstr("mem://lake/warehouse/sales/eu/orders/metadata/00000-"));
+  const iceberg::TableMetadata& metadata = table.metadata;
+  EXPECT_EQ(metadata.format_version, 2);
+  EXPECT_EQ(metadata.table_uuid.size(), 36);
+  EXPECT_EQ(metadata.location, "mem://lake/warehouse/sales/eu/orders");
+  EXPECT_EQ(metadata.schema(), Draft().schema);
+  EXPECT_EQ(metadata.last_column_id, 2);
+  EXPECT_EQ(*metadata.FindSpec(metadata.default_spec_id), Draft().spec);
+  EXPECT_EQ(metadata.last_partition_id, 1000);
+  EXPECT_EQ(metadata.properties, (std::map<std::string, std::string>{{"owner", "me"}}));
+  EXPECT_EQ(metadata.current_snapshot_id, std::nullopt);
+  EXPECT_THAT(*catalog().ListTables(ident_.namespace_parts), ElementsAre(ident_));
+  // And it takes commits.
+  const auto after =
+      Commit({AssertTableUuid{metadata.table_uuid}, AssertRefSnapshotId{"main", std::nullopt}},
+             {NewSnapshot(1, 1, std::nullopt), Main(1)});
+  ASSERT_TRUE(after) << after.error().ToString();
+}
+
+TEST_P(CatalogContract, ANewTableOfVersion3AtALocationOfItsOwn) {
+  ASSERT_TRUE(catalog().CreateNamespace(ident_.namespace_parts, {}));
+  TableDraft draft = Draft();
+  draft.location = "mem://lake/elsewhere/";
+  draft.properties["format-version"] = "3";
+  const Result<LoadedTable> made = catalog().CreateTable(ident_, draft);
+  ASSERT_TRUE(made) << made.error().ToString();
+  EXPECT_EQ(made->metadata.format_version, 3);
+  EXPECT_EQ(made->metadata.location, "mem://lake/elsewhere");
+  EXPECT_THAT(made->metadata_location, HasSubstr("mem://lake/elsewhere/metadata/00000-"));
+  draft.properties["format-version"] = "1";
+  EXPECT_EQ(catalog().CreateTable({{"sales", "eu"}, "b"}, draft).error().code, Code::kInvalid);
+}
+
+TEST_P(CatalogContract, ATableIsNotMadeOverAnotherOrInNoNamespace) {
+  EXPECT_EQ(catalog().CreateTable(ident_, Draft()).error().code, Code::kNotFound);
+  EXPECT_THAT(world_->Keys(), IsEmpty());
+  world_->Create(ident_);
+  const Result<LoadedTable> second = catalog().CreateTable(ident_, Draft());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::kConflict) << second.error().ToString();
+  EXPECT_THAT(second.error().ToString(), HasSubstr("sales.eu.orders"));
+  EXPECT_EQ(catalog().LoadTable(ident_)->metadata.table_uuid, "u-1");
+  EXPECT_EQ(world_->Keys().size(), 1);
+}
+
+TEST_P(CatalogContract, OfThoseWhoMakeATableExactlyOneDoes) {
+  ASSERT_TRUE(catalog().CreateNamespace(ident_.namespace_parts, {}));
+  for (int round = 0; round < 10; ++round) {
+    const TableIdent ident{ident_.namespace_parts, "t" + std::to_string(round)};
+    std::atomic<int> won = 0;
+    std::atomic<int> lost = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (;;) {
+          const Result<LoadedTable> made = catalog().CreateTable(ident, Draft());
+          if (!made && made.error().code == Code::kTransient) continue;
+          if (!made) {
+            EXPECT_EQ(made.error().code, Code::kConflict) << made.error().ToString();
+          }
+          ++(made ? won : lost);
+          return;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(won, 1);
+    EXPECT_EQ(lost, 3);
+  }
+  EXPECT_EQ(world_->Keys().size(), 10);  // Losers leave no file behind.
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, CatalogContract,
     testing::Values(Implementation{"Memory", [] { return std::make_unique<MemoryWorld>(); }},
@@ -306,6 +419,13 @@ TEST_F(MemoryCatalogFaults, R302RepliesThatAreLost) {
   FailNext(MemoryCatalog::Fault::kDenied);
   EXPECT_EQ(Set("3").error().code, Code::kDenied);
   EXPECT_EQ(Value(), "2");
+}
+
+TEST_F(MemoryCatalogFaults, WithoutAWarehouseATableNeedsALocation) {
+  EXPECT_EQ(catalog_.CreateTable({{"n"}, "u"}, Draft()).error().code, Code::kInvalid);
+  TableDraft draft = Draft();
+  draft.location = "mem://lake/u";
+  EXPECT_TRUE(catalog_.CreateTable({{"n"}, "u"}, draft));
 }
 
 // The server tries again when it lost a race and the requirements still hold.
