@@ -22,6 +22,7 @@ void AddExpireSnapshots(CLI::App& app, Command& chosen);
 void AddRemoveOrphanFiles(CLI::App& app, Command& chosen);
 void AddRewriteManifests(CLI::App& app, Command& chosen);
 void AddRollbackToSnapshot(CLI::App& app, Command& chosen);
+void AddInitState(CLI::App& app, Command& chosen);
 
 // Programs of their own beside this one, which they replace: Arrow Flight takes longer to load than
 // most commands to run.

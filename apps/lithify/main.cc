@@ -50,6 +50,7 @@ int Main(int argc, char** argv) {
   AddRemoveOrphanFiles(app, chosen);
   AddRewriteManifests(app, chosen);
   AddRollbackToSnapshot(app, chosen);
+  AddInitState(app, chosen);
   AddServe(app, chosen);
   AddSql(app, chosen);
   if (argc == 1) {

@@ -1,5 +1,5 @@
-// Who this process is in a claim on a partition (Q3), and whether the process of another claim is
-// still there. Private to this module.
+// Who this process is in a claim on a partition (Q3) or in a lease (R149), and whether the process
+// of another claim is still there.
 #ifndef LITHIFY_EMBED_CLAIM_HOLDER_H_
 #define LITHIFY_EMBED_CLAIM_HOLDER_H_
 

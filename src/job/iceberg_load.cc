@@ -302,7 +302,14 @@ LiveSet PutTogether(const iceberg::TableMetadata& table, const iceberg::Snapshot
 
 Result<LiveSet> LoadLiveFiles(storage::Locations& locations, const iceberg::TableMetadata& table,
                               const iceberg::Snapshot& snapshot, const LiveSetOptions& options) {
-  LITHIFY_TRY_ASSIGN(const auto manifests, commit::SnapshotManifests(locations, table, snapshot));
+  LITHIFY_TRY_ASSIGN(auto manifests, commit::SnapshotManifests(locations, table, snapshot));
+  if (options.matching_only && options.filter != nullptr) {
+    std::erase_if(manifests, [&](const ManifestFile& manifest) {
+      const iceberg::PartitionSpec* spec = table.FindSpec(manifest.partition_spec_id);
+      return manifest.content == iceberg::ManifestContent::kData && spec != nullptr &&
+             !options.filter->MayMatch(manifest, *spec);
+    });
+  }
   NumbersPool pool;
   std::vector<Part> parts(manifests.size());
   std::mutex mutex;

@@ -18,6 +18,8 @@ namespace lithify::job {
 
 struct LiveSetOptions {
   const table::FileFilter* filter = nullptr;  // Sets LiveDataFile::may_match; null: all match.
+  // Manifests of data that cannot hold a matching file are not read, and their files not told of.
+  bool matching_only = false;
   int threads = 1;
   const CancelFlag* cancel = nullptr;
 };

@@ -80,6 +80,7 @@ class Scan final : public IcebergScan {
     }
     LITHIFY_TRY_ASSIGN(live_, LoadLiveFiles(locations_, table, *version.snapshot,
                                             {.filter = filter ? &*filter : nullptr,
+                                             .matching_only = !request.count_live,
                                              .threads = threads_,
                                              .cancel = cancel_}));
     index_ = std::make_unique<iceberg::DeleteIndex>(live_);

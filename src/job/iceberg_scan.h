@@ -37,6 +37,8 @@ struct ScanRequest {
   // Files whose metadata shows that no row can match are left out (table/iceberg_filter.h). What
   // cannot be parsed rules nothing out: this is no condition on rows.
   std::string where;
+  // False: manifests without a file that may match are not read, nor counted in files_live().
+  bool count_live = true;
   int threads = 1;
   int64_t memory_bytes = int64_t{256} << 20;  // Of all threads' buffers.
   const CancelFlag* cancel = nullptr;         // Outlives the scan.
@@ -53,7 +55,7 @@ class IcebergScan {
   // an expiry has removed meanwhile), kLimit, kCancelled, what the store gives.
   virtual Result<bool> Next(ArrowArray* out) = 0;
 
-  virtual int64_t files_live() const = 0;  // Of the snapshot.
+  virtual int64_t files_live() const = 0;  // Of the snapshot, as far as they were counted.
   virtual int64_t files_read() const = 0;  // That the filter leaves.
 };
 

@@ -3,7 +3,8 @@
 //
 // Columns go by name in the table's current schema, and from there by field id, never by position
 // (T35): a table that somebody else made may have them in another order, with other ids, and
-// columns of its own, as long as those may be null. Rows of other writers are read as they are.
+// columns of its own, as long as those may be null. Rows of other writers are read as they are; a
+// null where a value belongs reads as "" or 0.
 //
 // The table is partitioned by trigger and by the day that a row's finished_at_ms is in (T17): a
 // reader that names both reads the files of a day or two of one trigger, however many rows were
@@ -19,7 +20,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -74,18 +75,19 @@ struct LogRow {
 
 // Which rows; each condition that is set must hold. Files that cannot hold such a row are not read.
 struct LogFilter {
-  std::optional<std::string> trigger;
+  std::optional<std::string> trigger = {};
   bool leases = true;  // False: rows of jobs alone (R148).
-  std::optional<std::string> table_name;
-  std::optional<int64_t> finished_after_ms;  // finished_at_ms > it.
+  std::optional<std::string> table_name = {};
+  std::optional<int64_t> finished_after_ms = {};  // finished_at_ms > it.
 };
 
 struct LogView {
-  // The head that was read, for Append(): unset where the table has no snapshot.
+  // The head that was read; unset where the table has no snapshot.
   std::optional<int64_t> snapshot_id;
   std::vector<LogRow> rows;  // In no certain order.
-  int64_t files_live = 0;    // Of the table.
   int64_t files_read = 0;
+  // What was looked at, for AppendOn().
+  std::shared_ptr<const catalog::LoadedTable> table;
 };
 
 struct MaintenanceLogServices {
@@ -95,6 +97,7 @@ struct MaintenanceLogServices {
   Random& random;
   // Waits before a retry. Unset: the thread sleeps.
   std::function<void(Duration)> sleep = {};
+  int threads = 2;  // That read files.
 };
 
 // Thread-safe: holds nothing but what it was given.
@@ -111,14 +114,14 @@ class MaintenanceLog {
   // writers are tried again, a bounded number of times; then kConflict: nothing was written.
   // kUnknownOutcome: they may be there.
   Result<int64_t> Append(std::span<const LogRow> rows, const CancelFlag& cancel);
-  // Likewise, but only on top of the head of a LogView: kConflict if it is not the head any more.
-  struct Head {
-    std::optional<int64_t> snapshot_id;
-  };
-  Result<int64_t> AppendOn(const Head& head, std::span<const LogRow> rows,
+  // Likewise, but only on top of what was seen: kConflict if it is not the head any more.
+  Result<int64_t> AppendOn(const LogView& seen, std::span<const LogRow> rows,
                            const CancelFlag& cancel);
 
  private:
+  Result<int64_t> AppendTo(const catalog::LoadedTable& table, bool expect_head,
+                           std::span<const LogRow> rows, const CancelFlag& cancel);
+
   MaintenanceLogServices services_;
   catalog::TableIdent ident_;
 };
@@ -140,23 +143,25 @@ Result<InitResult> InitMaintenanceLog(catalog::Catalog& catalog, const catalog::
 // needed: "lake.sqe_system.maintenance_log".
 std::string MaintenanceLogDdl(std::string_view name);
 
-// kInvalid, naming them, where columns are missing, of another type, nullable where rows need a
-// value, or required without being ours.
+// kInvalid, naming them, where columns are missing, of another type, required where rows may have
+// no value, or required without being ours.
 Status CheckLogSchema(const iceberg::Schema& schema);
 
 // Keeps the table small (Q17): rewrites partitions with many small files, merges manifests, expires
-// snapshots older than an hour but the last ones. Call it after every so many appends, from
-// whichever coordinator; losing a race is no error. The log table is never scored as other tables.
+// old snapshots. Call it now and then, from any coordinator: it does nothing until there were
+// enough appends since the last time, and to lose a race is no error. The log table is never scored
+// as other tables are.
+struct LogCompactionOptions {
+  int appends_min = 64;  // Since the last compaction; fewer: nothing is done.
+  Duration keep_snapshots = std::chrono::minutes(30);
+  int keep_snapshots_min = 5;
+};
 struct LogCompaction {
-  bool ran = false;  // False: too few files yet.
+  bool ran = false;
   int64_t files_rewritten = 0;
   int64_t files_added = 0;
   int64_t manifests_rewritten = 0;
   int64_t snapshots_expired = 0;
-};
-struct LogCompactionOptions {
-  int64_t small_files_min = 64;  // Live files below which there is nothing to do.
-  Duration keep_snapshots = std::chrono::hours(1);
 };
 Result<LogCompaction> CompactMaintenanceLog(const IcebergServices& services,
                                             const IcebergSettings& settings,

@@ -80,7 +80,8 @@ struct CatalogLeaseOptions {
 std::unique_ptr<Lease> MakeCatalogLease(job::MaintenanceLog& log, CatalogLeaseOptions options,
                                         const Clock& clock, Random& random);
 
-// "<HOSTNAME or POD_NAME>-<pid>-<digits of this process>" (R149).
+// "<host>-<pid>-<digits>", the same for the life of this process (R149); in a pod the host is the
+// pod's name.
 std::string ProcessHolder();
 
 // --- parts for tests ---------------------------------------------------------------------------
