@@ -42,12 +42,12 @@ struct ScheduleOptions {
   Duration quiet = std::chrono::seconds(60);
   Duration quiet_wait_max = std::chrono::hours(1);
 
-  // On-event trigger: a table whose snapshot has moved since its last run is due without a fire,
-  // at most every `min_interval`, counted from the start of the last run.
+  // On-event trigger: a table whose snapshot is not the one that its last settled run dealt with is
+  // due without a fire, at most every `min_interval`, counted from the start of the last run.
   bool on_event = false;
   Duration min_interval = std::chrono::hours(1);
-  // Due now, whatever the schedule says (run-once, CALL run_maintenance): quiet window, back-off
-  // and breaker still hold.
+  // Due now, whatever the schedule and the quiet window say (run-once, CALL run_maintenance):
+  // back-off and breaker still hold.
   bool on_demand = false;
 
   // After the n-th attempt in a row that did not settle a fire: min * 2^(n-1), at most max, less
@@ -61,8 +61,9 @@ struct ScheduleOptions {
   Duration breaker_cooldown = std::chrono::hours(24);
 };
 
-// kInvalid, naming the option and the allowed range: durations are not negative, catch_up is at
-// least a minute, backoff_min at least a second and at most backoff_max.
+// kInvalid, naming the option and the allowed range: durations are not negative and at most ten
+// years, catch_up is at least a minute, quiet_wait_max at most half of it, backoff_min at least a
+// second and at most backoff_max.
 Status CheckSchedule(const ScheduleOptions& options);
 
 // What an attempt means for the schedule.
@@ -80,7 +81,7 @@ OutcomeClass ClassOf(std::optional<Code> code);  // Unset: it ended well.
 // All that is kept of a table. Plain numbers and texts: see HistoryFields.
 struct TableHistory {
   // Fires in (from, to] are settled: run, or coalesced into a run that started at `to`. The newest
-  // is the last; at most four, as clocks that jump tear holes.
+  // is the last; at most four, as clocks that jump leave holes, which are kept.
   struct Span {
     Time from;
     Time to;
@@ -111,8 +112,8 @@ struct TableHistory {
 // What a tick sees of a table. An empty table has no snapshot.
 struct Sighting {
   Time now;
-  std::optional<int64_t> snapshot_id;
-  std::optional<Time> snapshot_at;
+  std::optional<int64_t> snapshot_id = {};
+  std::optional<Time> snapshot_at = {};
 };
 // Call it at every tick before DecideDue. Times that this clock cannot have seen (later than now +
 // skew: it jumped back, or another one runs ahead) are forgotten: what was settled before now stays
@@ -124,11 +125,12 @@ std::string Observe(TableHistory& history, const ScheduleOptions& options,
 struct RunOutcome {
   Time started;  // The `now` of the verdict that started it.
   Time ended;
-  std::optional<Code> code;  // Unset: it ended well, whether or not there was anything to do.
-  std::string reason;        // Of the error.
-  // The table's current snapshot as the run left it: its own, if it committed; else the one that
-  // it looked at. Unset: not known.
-  std::optional<int64_t> snapshot_id;
+  std::optional<Code> code = {};  // Unset: it ended well, whether or not there was anything to do.
+  std::string reason = {};        // Of the error.
+  // What the run has dealt with: its own snapshot, if that one's parent is the snapshot that the
+  // plan was made on; else the latter, so that what others committed meanwhile counts as a change.
+  // Unset: the one of the last look.
+  std::optional<int64_t> snapshot_id = {};
 };
 // An attempt whose process died is kTransient, ended when somebody noticed: a table that kills its
 // process is backed off from, like any other that fails.
@@ -155,8 +157,8 @@ struct DueVerdict {
   Due due = Due::kNotYet;
   Trigger trigger = Trigger::kNone;  // What makes, or would make, it due.
   std::string reason;                // One sentence with the number that decided.
-  // With the same history and options, `due` is the same at every time from now until just before
-  // it. Unset: nothing changes by itself.
+  // With the same history and options, and without a warning, `due` is the same at every time from
+  // now until just before it. Unset: nothing changes by itself.
   std::optional<Time> until;
   std::optional<Time> fire;       // The last one that is not settled, with jitter.
   std::optional<Time> next_fire;  // The first one after now, with jitter; for display.
