@@ -555,18 +555,6 @@ Status Require(bool ok, std::string_view option, std::string range) {
   return Fail(Code::kInvalid, "must be " + std::move(range), std::string(option));
 }
 
-// "True", " true ": anything else is not an opt-in.
-bool IsTrue(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  constexpr std::string_view kTrue = "true";
-  const size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return false;
-  text = text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-  return std::ranges::equal(text, kTrue, [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-  });
-}
-
 // The newest snapshot that a compaction stamped (R078, R112), and that did more than merge
 // manifests.
 std::optional<int64_t> LastCompaction(const iceberg::TableMetadata& table) {
@@ -683,12 +671,12 @@ TableHealth AssessHealth(const iceberg::TableMetadata& table, const LiveSet& liv
   return health;
 }
 
-bool OptedIn(const std::map<std::string, std::string>& properties) {
+bool OptedIn(const std::map<std::string, std::string>& properties, std::string_view name) {
   bool opted_in = false;
-  for (const char* name : {"sqe.maintenance.enabled", "lithify.maintenance.enabled"}) {
-    const auto found = properties.find(name);
+  for (const std::string_view prefix : kMaintenancePrefixes) {
+    const auto found = properties.find(std::string(prefix) + std::string(name));
     if (found == properties.end()) continue;
-    if (!IsTrue(found->second)) return false;
+    if (found->second != "true") return false;
     opted_in = true;
   }
   return opted_in;

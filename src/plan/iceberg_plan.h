@@ -5,6 +5,7 @@
 #ifndef LITHIFY_PLAN_ICEBERG_PLAN_H_
 #define LITHIFY_PLAN_ICEBERG_PLAN_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -126,10 +127,16 @@ struct TableHealth {
   std::optional<int64_t> last_compaction_snapshot_ms;
 };
 // Requires CheckOptions.
-// opted_in: `sqe.maintenance.enabled` and `lithify.maintenance.enabled` (R028, R054).
 TableHealth AssessHealth(const iceberg::TableMetadata& table, const iceberg::LiveSet& live,
                          const iceberg::DeleteIndex& deletes, const RewriteOptions& options);
-bool OptedIn(const std::map<std::string, std::string>& properties);
+
+// Properties of maintenance are read under both prefixes (R054).
+inline constexpr std::array<std::string_view, 2> kMaintenancePrefixes = {"sqe.maintenance.",
+                                                                         "lithify.maintenance."};
+// The only place that decides on an opt-in: at least one of the two properties is set, and each
+// that is set is literally "true", letter by letter (R028): anything else is a no.
+bool OptedIn(const std::map<std::string, std::string>& properties,
+             std::string_view name = "enabled");
 
 }  // namespace lithify::plan
 

@@ -823,13 +823,20 @@ TEST(IcebergHealth, R054OptedInOnlyIfNobodyObjects) {
   const char* own = "lithify.maintenance.enabled";
   EXPECT_FALSE(OptedIn({}));
   EXPECT_TRUE(OptedIn({{sqe, "true"}}));
-  EXPECT_TRUE(OptedIn({{own, " True "}}));
-  EXPECT_TRUE(OptedIn({{sqe, "TRUE"}, {own, "true"}}));
+  EXPECT_TRUE(OptedIn({{own, "true"}}));
+  EXPECT_TRUE(OptedIn({{sqe, "true"}, {own, "true"}}));
+  for (const char* no : {"True", "TRUE", " true", "true ", "1", "yes", "t", ""}) {
+    EXPECT_FALSE(OptedIn({{sqe, no}})) << no;  // R028: letter by letter.
+    EXPECT_FALSE(OptedIn({{sqe, "true"}, {own, no}})) << no;
+  }
   EXPECT_FALSE(OptedIn({{sqe, "true"}, {own, "false"}}));
   EXPECT_FALSE(OptedIn({{sqe, "false"}, {own, "true"}}));
   EXPECT_FALSE(OptedIn({{sqe, "yes"}}));
   EXPECT_FALSE(OptedIn({{sqe, "true"}, {own, ""}}));
   EXPECT_FALSE(OptedIn({{"maintenance.enabled", "true"}}));
+  const char* expire = "lithify.maintenance.expire-snapshots.enabled";
+  EXPECT_TRUE(OptedIn({{expire, "true"}}, "expire-snapshots.enabled"));
+  EXPECT_FALSE(OptedIn({{sqe, "true"}}, "expire-snapshots.enabled"));
 }
 
 }  // namespace

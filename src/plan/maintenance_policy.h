@@ -5,7 +5,6 @@
 #ifndef LITHIFY_PLAN_MAINTENANCE_POLICY_H_
 #define LITHIFY_PLAN_MAINTENANCE_POLICY_H_
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -19,10 +18,6 @@
 #include "plan/iceberg_plan.h"
 
 namespace lithify::plan {
-
-// Both are read (R054). Where both are set and disagree, the more restrictive value is taken.
-inline constexpr std::array<std::string_view, 2> kMaintenancePrefixes = {"sqe.maintenance.",
-                                                                         "lithify.maintenance."};
 
 enum class Strategy { kBinpack, kSort, kZorder };
 std::string_view StrategyName(Strategy strategy);  // "binpack", ….
@@ -59,7 +54,7 @@ struct CatalogPolicy {
 };
 
 struct PolicyWarning {
-  std::string property;  // "sqe.maintenance.compaction.schedule"; of a policy "NAME: config.key".
+  std::string property;  // "sqe.maintenance.compaction.schedule", or "policy NAME: KEY".
   std::string value;
   std::string message;  // Why it was not taken, and what holds instead. Names both of them, too.
 };

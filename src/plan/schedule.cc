@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "plan/shortened.h"
 
 namespace lithify::plan {
 namespace {
@@ -42,14 +43,6 @@ std::string ShortTime(Time t) {
 }
 
 std::string InTime(Time at, Time now) { return ShortTime(at) + ", in " + FormatDuration(at - now); }
-
-// Not in the middle of a character.
-std::string Shortened(std::string_view text) {
-  if (text.size() <= kReasonBytesMax) return std::string(text);
-  size_t end = kReasonBytesMax;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + " …";
-}
 
 // What a clock that is right now cannot have seen.
 class Disbelief {
@@ -458,9 +451,9 @@ class FieldReader {
  private:
   void Bad(const char* name, std::string_view text) {
     if (!status_) return;
-    status_ = Fail(Code::kCorrupt, JsonQuote(Shortened(text)) + " is no value of it",
-                   std::string("table history: ") + name,
-                   "without its history the table counts as never run");
+    status_ = Fail(
+        Code::kCorrupt, JsonQuote(Shortened(text, kReasonBytesMax)) + " is no value of it",
+        std::string("table history: ") + name, "without its history the table counts as never run");
   }
 
   const std::map<std::string, std::string>& fields_;
@@ -533,7 +526,7 @@ void Record(TableHistory& history, const ScheduleOptions& options, const RunOutc
   const auto more = [](int& count) { count = std::min(count + 1, kInARowMax); };
   history.last_ended = outcome.ended;
   history.last_code = outcome.code;
-  history.last_reason = outcome.code ? Shortened(outcome.reason) : "";
+  history.last_reason = outcome.code ? Shortened(outcome.reason, kReasonBytesMax) : "";
   if (result == OutcomeClass::kSuccess || result == OutcomeClass::kSettled) {
     Settle(history, options, outcome.started);
     history.attempts_in_row = 0;

@@ -20,7 +20,7 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-constexpr uint64_t kSeeds = 3000;
+constexpr uint64_t kSeeds = 2000;
 const Time kBegin = ParseTime("2026-11-30T12:34:56Z").value();
 
 class Draw {

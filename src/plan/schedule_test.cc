@@ -143,6 +143,15 @@ TEST(Schedule, FiresBeyondTheWindowAreLetGo) {
   EXPECT_EQ(Decide(history, options, "2026-11-30T05:00:00Z").due, Due::kDue);
 }
 
+// A run stands for the last fire before it, even for one that had been let go.
+TEST(Schedule, RunOfAnotherCauseSettlesWhatWasLetGo) {
+  const ScheduleOptions options = On("0 2 * * 0");  // 2026-11-29 is a Sunday.
+  TableHistory history = RunAt("2026-11-22T02:00:10Z", options);
+  EXPECT_EQ(Decide(history, options, "2026-12-02T12:00:00Z").due, Due::kLetGo);
+  RecordSettled(history, options, At("2026-12-02T12:00:00Z"));
+  EXPECT_EQ(Decide(history, options, "2026-12-02T12:30:00Z").due, Due::kNotYet);
+}
+
 TEST(Schedule, CountingStopsAtAThousand) {
   const ScheduleOptions options = On("* * * * *");
   const TableHistory history = RunAt("2026-11-01T00:00:30Z", options);
