@@ -21,7 +21,8 @@ check_style() {
 
 # The dependency table holds (the configuration fails otherwise) and the link tests pass.
 check_dependencies() {
-  bash scripts/build.sh >/dev/null && "$LITHIFY_PYTHON" scripts/dependency_test.py build
+  bash scripts/build.sh >/dev/null && "$LITHIFY_PYTHON" scripts/dependency_test.py build &&
+    "$LITHIFY_PYTHON" scripts/separation_test.py build
 }
 
 check_tidy() {

@@ -130,7 +130,7 @@ def check_symbols(libraries, uses, problems):
     if "storage" in libraries and not any(
             IMPURE.match(s) for s in undefined_symbols(libraries["storage"])):
         problems.append("control: storage was expected to do I/O; the purity test sees nothing")
-    for module, asks in (("serve", False), ("embed", True)):
+    for module, asks in (("serve", False), ("embed", True), ("maintain", True)):
         found = [s for s in undefined_symbols(libraries[module]) if MACHINE_TOKENS.search(s)] \
             if module in libraries else []
         if found and not asks:

@@ -1,18 +1,14 @@
 // lithify-serve: the interactive server, and nothing else: no scheduler, no identity of its own
 // (docs/SERVER.md).
-#include <malloc.h>
-#include <sys/prctl.h>
-
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "daemon/daemon.h"
 #include "embed/audit.h"
 #include "embed/environment.h"
 #include "embed/hive_session.h"
@@ -28,10 +24,7 @@
 namespace lithify {
 namespace {
 
-// As those of the command line (docs/CLI.md).
-constexpr int kDone = 0;
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
+constexpr const char* kProgram = "lithify-serve";
 
 constexpr const char* kFooter = R"(Example:
   lithify-serve --config /etc/lithify.toml
@@ -47,33 +40,19 @@ struct Options {
   bool check = false;
 };
 
-void PrintError(const Error& error) {
-  std::fprintf(stderr, "lithify-serve: %s\n", error.ToString().c_str());
-}
-
-Result<config::HiveConfig> LoadConfig(const Options& options) {
-  std::vector<config::Override> overrides;
-  for (const std::string& item : options.set) {
-    const size_t equals = item.find('=');
-    if (equals == std::string::npos) {
-      return Fail(Code::kInvalid, "\"" + item + "\" is no KEY=VALUE", "--set");
-    }
-    overrides.push_back(
-        {.key = item.substr(0, equals), .value = item.substr(equals + 1), .source = "--set"});
-  }
-  return embed::LoadConfig("", options.config_file, embed::ProcessEnvironment(), overrides);
-}
-
 // The whole server, from its configuration to the signal that ends it.
 Status Serve(const Options& options) {
-  LITHIFY_TRY_ASSIGN(config::HiveConfig config, LoadConfig(options));
+  LITHIFY_TRY_ASSIGN(const auto overrides, config::ParseOverrides(options.set));
+  LITHIFY_TRY_ASSIGN(
+      config::HiveConfig config,
+      embed::LoadConfig("", options.config_file, embed::ProcessEnvironment(), overrides));
   // One log for all that the server does, whatever catalog it is in.
   if (config.audit_log.path.empty()) config.audit_log.path = embed::StatePath("server.audit.jsonl");
   const config::ServerConfig& server = config.server;
   SystemClock clock;
   SystemRandom random;
   const auto warn = [](const Error& error) {
-    std::fprintf(stderr, "lithify-serve: audit: %s\n", error.ToString().c_str());
+    daemon::Tell(kProgram, "audit: " + error.ToString());
   };
   LITHIFY_TRY_ASSIGN(auto access, serve::TableAccess::Make(config, clock, warn));
   LITHIFY_TRY_ASSIGN(const auto authenticator,
@@ -84,17 +63,10 @@ Status Serve(const Options& options) {
   serve::Sessions sessions({.idle = server.session_idle, .absolute = server.session_max}, clock,
                            random);
   serve::Executor executor(std::move(access), jobs);
-  for (const std::string& warning : authenticator->Warnings()) {
-    std::fprintf(stderr, "lithify-serve: warning: %s\n", warning.c_str());
-  }
+  daemon::Warn(kProgram, authenticator->Warnings());
   if (options.check) return {};
 
-  // Signals come to this thread alone: all others begin after it.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const daemon::StopSignals signals;
   LITHIFY_TRY_ASSIGN(auto log, embed::OpenAuditFile(config.audit_log, config.audit_log.path, warn));
   serve::AuditTrail audit(std::move(log), warn);
   LITHIFY_TRY_ASSIGN(const auto listener, serve::Listener::Start({.config = server,
@@ -113,22 +85,13 @@ Status Serve(const Options& options) {
   std::printf("lithify serves Flight SQL at %s, catalogs: %s\n", listener->location().c_str(),
               catalogs.c_str());
   std::fflush(stdout);
-  int signal = 0;
-  sigwait(&signals, &signal);
-  std::fprintf(stderr, "lithify-serve: stopping\n");
+  signals.Wait();
+  daemon::Tell(kProgram, "stopping");
   listener->Stop();
   return {};
 }
 
 int Main(int argc, char** argv) {
-  // Callers' tokens are in memory while their statements run: no core file, and nobody else's look
-  // into it (R267).
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  // Memory that is freed is overwritten, that of the libraries too, through which tokens pass:
-  // nothing of a caller stays. A rewrite takes 2 to 4 % more processor time by it.
-  mallopt(M_PERTURB, 0xa5);
-  // Nobody reads our warnings any more: no reason to end.
-  std::signal(SIGPIPE, SIG_IGN);
   CLI::App app("Serves the Iceberg procedures and SELECT over Flight SQL, always as the caller.",
                "lithify-serve");
   app.set_version_flag("--version", "lithify-serve " LITHIFY_VERSION);
@@ -140,22 +103,14 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kUsage;
+    return app.exit(error) == 0 ? daemon::kDone : daemon::kUsage;
   }
-  const Status served = Serve(options);
-  if (served) return kDone;
-  PrintError(served.error());
-  return served.error().code == Code::kInvalid ? kUsage : kFailed;
+  return daemon::Finish(kProgram, Serve(options));
 }
 
 }  // namespace
 }  // namespace lithify
 
 int main(int argc, char** argv) {
-  try {
-    return lithify::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "lithify-serve: internal: %s\n", error.what());
-    return lithify::kFailed;
-  }
+  return lithify::daemon::Run(lithify::kProgram, [&] { return lithify::Main(argc, argv); });
 }

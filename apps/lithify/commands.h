@@ -27,6 +27,7 @@ void AddInitState(CLI::App& app, Command& chosen);
 // Programs of their own beside this one, which they replace: Arrow Flight takes longer to load than
 // most commands to run.
 void AddServe(CLI::App& app, Command& chosen);
+void AddMaintain(CLI::App& app, Command& chosen);
 void AddSql(CLI::App& app, Command& chosen);
 
 }  // namespace lithify::cli

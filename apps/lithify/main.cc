@@ -52,6 +52,7 @@ int Main(int argc, char** argv) {
   AddRollbackToSnapshot(app, chosen);
   AddInitState(app, chosen);
   AddServe(app, chosen);
+  AddMaintain(app, chosen);
   AddSql(app, chosen);
   if (argc == 1) {
     std::fputs(app.help().c_str(), stderr);

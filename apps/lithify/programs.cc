@@ -1,4 +1,5 @@
-// lithify serve and lithify sql: lithify-serve and lithify-sql, beside this program.
+// lithify serve, maintain and sql: lithify-serve, lithify-maintain and lithify-sql, beside this
+// program.
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,6 +46,10 @@ void AddProgram(CLI::App& app, Command& chosen, const std::string& name, const s
 
 void AddServe(CLI::App& app, Command& chosen) {
   AddProgram(app, chosen, "serve", "The Flight SQL server: procedures and SELECT, as the caller");
+}
+
+void AddMaintain(CLI::App& app, Command& chosen) {
+  AddProgram(app, chosen, "maintain", "Maintenance on its own, as its own identity");
 }
 
 void AddSql(CLI::App& app, Command& chosen) {

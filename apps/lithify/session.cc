@@ -72,16 +72,7 @@ void AddOverride(CLI::App& command, CommonOptions& options, const std::string& f
 }
 
 Result<std::vector<config::Override>> Overrides(const CommonOptions& options) {
-  std::vector<config::Override> out;
-  for (const std::string& text : options.set) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return Fail(Code::kInvalid, "\"" + text + "\" is not KEY=VALUE", "--set",
-                  "write it like --set compaction.min_files=8");
-    }
-    out.push_back(
-        {.key = text.substr(0, equals), .value = text.substr(equals + 1), .source = "--set"});
-  }
+  LITHIFY_TRY_ASSIGN(auto out, config::ParseOverrides(options.set));
   out.insert(out.end(), options.overrides.begin(), options.overrides.end());
   return out;
 }

@@ -28,6 +28,25 @@ std::optional<T> ParseWhole(std::string_view text) {
 
 }  // namespace
 
+Result<Override> ParseOverride(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return Fail(Code::kInvalid, "\"" + std::string(text) + "\" is not KEY=VALUE", "--set",
+                "write it like --set compaction.min_files=8");
+  }
+  return Override{.key = std::string(text.substr(0, equals)),
+                  .value = std::string(text.substr(equals + 1)),
+                  .source = "--set"};
+}
+
+Result<std::vector<Override>> ParseOverrides(const std::vector<std::string>& texts) {
+  std::vector<Override> out;
+  for (const std::string& text : texts) {
+    LITHIFY_TRY_ASSIGN(out.emplace_back(), ParseOverride(text));
+  }
+  return out;
+}
+
 std::unexpected<Error> Wrong(const Raw& raw, std::string_view wanted) {
   return Fail(Code::kInvalid, Written(raw) + " is not allowed; it must be " + std::string(wanted));
 }

@@ -33,6 +33,10 @@ struct Override {
   std::string source;  // "--min-files" or "LITHIFY_COMPACTION__MIN_FILES"; for messages.
 };
 
+// One of "--set KEY=VALUE". kInvalid for what is none.
+Result<Override> ParseOverride(std::string_view text);
+Result<std::vector<Override>> ParseOverrides(const std::vector<std::string>& texts);
+
 // Where a configuration comes from, the later ones above the earlier (R044). Views: what they
 // name must live while it is read.
 struct Sources {

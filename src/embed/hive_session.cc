@@ -27,26 +27,6 @@ constexpr std::string_view kAuditFile = "_lithify/audit.jsonl";
 constexpr const char* kAuditPrefix = "_lithify/audit/";
 constexpr size_t kConfigBytesMax = 4 * 1024 * 1024;
 
-Result<std::string> ReadConfigFile(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    return Fail(Code::kInvalid, "is a directory, not a configuration file", path);
-  }
-  std::ifstream in(path, std::ios::binary);
-  if (!in) {
-    return Fail(Code::kInvalid,
-                std::string("cannot open the configuration file: ") + std::strerror(errno), path);
-  }
-  std::ostringstream content;
-  content << in.rdbuf();
-  if (in.bad()) return Fail(Code::kInvalid, "cannot read the configuration file", path);
-  std::string text = std::move(content).str();
-  if (text.size() > kConfigBytesMax) {
-    return Fail(Code::kInvalid, "the configuration file is larger than 4 MiB", path);
-  }
-  return text;
-}
-
 std::string PrefixOf(const storage::S3Place& place) {
   return place.key.empty() ? std::string() : place.key + "/";
 }
@@ -76,6 +56,26 @@ Result<config::HiveConfig> LoadConfigInBucket(const storage::S3Place& place,
 }
 
 }  // namespace
+
+Result<std::string> ReadConfigFile(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return Fail(Code::kInvalid, "is a directory, not a configuration file", path);
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    return Fail(Code::kInvalid,
+                std::string("cannot open the configuration file: ") + std::strerror(errno), path);
+  }
+  std::ostringstream content;
+  content << in.rdbuf();
+  if (in.bad()) return Fail(Code::kInvalid, "cannot read the configuration file", path);
+  std::string text = std::move(content).str();
+  if (text.size() > kConfigBytesMax) {
+    return Fail(Code::kInvalid, "the configuration file is larger than 4 MiB", path);
+  }
+  return text;
+}
 
 Result<Root> ParseRoot(const std::string& root) {
   LITHIFY_TRY_ASSIGN(auto s3, storage::ParseS3Place(root));

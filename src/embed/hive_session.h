@@ -42,6 +42,9 @@ Result<Root> ParseRoot(const std::string& root);
 // location that leads there. Without "./" before and slashes behind it.
 std::string KeyBelow(const std::string& root, const std::string& partition);
 
+// The text of a configuration file on this machine. kInvalid if it cannot be read.
+Result<std::string> ReadConfigFile(const std::string& path);
+
 // Reads `config_file`, or <root>/lithify.toml if that exists and no file is named (an empty root:
 // the defaults). kInvalid for everything that is wrong with it.
 //

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/random.h"
+#include "embed/hive_session.h"
 #include "embed/iceberg_session.h"
 #include "maintain/secret_file.h"
 #include "net/client_assertion.h"
@@ -367,8 +368,6 @@ std::string_view ModeName(Mode mode) {
   return "";
 }
 
-bool IsMaintenanceKey(std::string_view key) { return key.starts_with(std::string(kSection) + "."); }
-
 Result<LoadedMaintenance> LoadMaintenanceConfig(const config::Sources& sources,
                                                 const config::HiveConfig& shared) {
   LoadedMaintenance loaded;
@@ -382,6 +381,28 @@ Result<LoadedMaintenance> LoadMaintenanceConfig(const config::Sources& sources,
   if (!checker.problems.empty()) return config::FailWith(checker.problems);
   loaded.warnings = std::move(checker.warnings);
   return loaded;
+}
+
+Result<Configuration> LoadConfiguration(const std::string& config_file,
+                                        const config::Environment& environment,
+                                        const std::vector<config::Override>& flags) {
+  std::string text;
+  if (!config_file.empty()) {
+    LITHIFY_TRY_ASSIGN(text, embed::ReadConfigFile(config_file));
+  }
+  std::vector<config::Override> shared_flags;
+  for (const config::Override& flag : flags) {
+    if (!config::IsOthers(flag.key)) shared_flags.push_back(flag);
+  }
+  Configuration out;
+  LITHIFY_TRY_ASSIGN(out.shared,
+                     config::LoadHiveConfig(text, config_file, environment, shared_flags));
+  auto own = LoadMaintenanceConfig({text, config_file, environment, flags}, out.shared);
+  Wipe(text);  // A secret may stand in it.
+  if (!own) return Fail(std::move(own.error()));
+  out.maintenance = std::move(own->config);
+  out.warnings = std::move(own->warnings);
+  return out;
 }
 
 std::string DumpMaintenanceConfig(const MaintenanceConfig& config) {

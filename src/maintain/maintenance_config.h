@@ -140,15 +140,25 @@ struct LoadedMaintenance {
   std::vector<std::string> warnings;  // To be told at the start; they stop nothing (R284).
 };
 
-// Whether a key, like that of a flag, belongs here: LoadHiveConfig refuses such flags.
-bool IsMaintenanceKey(std::string_view key);
-
 // Reads the section from where `shared`, the rest of the same configuration, was read. kInvalid
 // with the list of all problems (R043): unknown keys and values, what does not fit together, and,
 // unless the mode is off, a principal that is needed and missing (R283) or not whole, and files
 // with its secret that cannot be read or that others may read.
 Result<LoadedMaintenance> LoadMaintenanceConfig(const config::Sources& sources,
                                                 const config::HiveConfig& shared);
+
+// The whole configuration of a process that works on its own.
+struct Configuration {
+  config::HiveConfig shared;
+  MaintenanceConfig maintenance;
+  std::vector<std::string> warnings;
+};
+
+// Both halves, of the same file (none: empty), environment and flags: each flag goes to the half
+// that knows its key. kInvalid as config::LoadHiveConfig and LoadMaintenanceConfig.
+Result<Configuration> LoadConfiguration(const std::string& config_file,
+                                        const config::Environment& environment,
+                                        const std::vector<config::Override>& flags);
 
 // Every key with its value, as TOML; secrets as "***".
 std::string DumpMaintenanceConfig(const MaintenanceConfig& config);

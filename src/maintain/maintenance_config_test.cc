@@ -180,6 +180,22 @@ no_such_key = [1, 2]
   EXPECT_THAT(flag.error().message, HasSubstr("--set: maintenance.mode: unknown key"));
 }
 
+// One file and one list of flags for both halves of the configuration.
+TEST_F(SecretFiles, BothHalvesOfOneFile) {
+  const std::string file = Write("lithify.toml", Active(kSqlite) + "[limits]\njobs = 1\n");
+  const auto both = LoadConfiguration(
+      file, {}, {{"limits.jobs", "2", "--set"}, {"maintenance.scheduler.lease", "none", "--set"}});
+  ASSERT_TRUE(both) << both.error().ToString();
+  EXPECT_EQ(both->shared.jobs, 2);
+  EXPECT_EQ(both->maintenance.catalog, "lake");
+  EXPECT_EQ(both->maintenance.scheduler.lease, LeaseKind::kNone);
+  EXPECT_THAT(both->warnings, ElementsAre(HasSubstr("lithify.toml: maintenance.scheduler.lease")));
+  EXPECT_EQ(LoadConfiguration("", {}, {})->maintenance.mode, Mode::kOff);
+  EXPECT_FALSE(LoadConfiguration(directory_ + "/none.toml", {}, {}));
+  EXPECT_FALSE(LoadConfiguration("", {}, {{"limits.jbs", "2", "--set"}}));
+  EXPECT_FALSE(LoadConfiguration("", {}, {{"maintenance.mod", "off", "--set"}}));
+}
+
 // R044.
 TEST(MaintenanceConfig, FlagsAboveEnvironmentAboveFile) {
   const std::string toml =

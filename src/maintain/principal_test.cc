@@ -23,8 +23,8 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 using testing::Not;
 
-// Tripwire 4 of the design: it can be moved and nothing else. That nobody but Principal makes one is
-// shown by scripts/separation_test.py, where the compiler refuse it.
+// Tripwire 4 of the design: it can be moved and nothing else. That nobody but Principal makes one
+// is shown by scripts/separation_test.py, where the compiler refuses it.
 static_assert(std::is_move_constructible_v<JobCredential>);
 static_assert(std::is_move_assignable_v<JobCredential>);
 static_assert(!std::is_copy_constructible_v<JobCredential>);
