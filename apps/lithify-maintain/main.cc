@@ -1,8 +1,15 @@
 // lithify-maintain: the half that works on its own, as an identity of its own, and nothing else: no
 // listener, no statement, no caller (docs/CONFIGURATION.md).
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -11,7 +18,11 @@
 #include "embed/environment.h"
 #include "maintain/maintenance_config.h"
 #include "maintain/principal.h"
+#include "maintain/report.h"
+#include "maintain/service.h"
 #include "net/http.h"
+#include "observe/progress.h"
+#include "report_text.h"
 
 namespace lithify {
 namespace {
@@ -19,15 +30,25 @@ namespace {
 constexpr const char* kProgram = "lithify-maintain";
 
 constexpr const char* kFooter = R"(Example:
+  lithify-maintain --config /etc/lithify.toml              runs until it is stopped
+  lithify-maintain run-once --config /etc/lithify.toml     one pass, for an external cron
+  lithify-maintain plan --config /etc/lithify.toml         what would be done, in which order, why
+  lithify-maintain status --config /etc/lithify.toml       what the last tick saw
   lithify-maintain --config /etc/lithify.toml --check
-  lithify-maintain --config /etc/lithify.toml --check-principal
 
+Exit codes: 0 done or nothing to do, 1 something failed or a table is out of reach, 2 wrong usage
+or configuration. It stops on SIGTERM and SIGINT: nothing is committed after that.
 Configuration: [maintenance], [catalogs.NAME], [s3], [limits] and [audit_log] of the file;
-LITHIFY_<SECTION>__<FIELD>; --set KEY=VALUE. See docs/CONFIGURATION.md.)";
+LITHIFY_<SECTION>__<FIELD>; --set KEY=VALUE. See docs/MAINTENANCE.md.)";
+
+enum class Task { kRun, kRunOnce, kPlan, kStatus };
 
 struct Options {
   std::string config_file;
   std::vector<std::string> set;
+  Task task = Task::kRun;
+  bool scheduled = false;
+  bool json = false;
   bool check = false;
   bool check_principal = false;
   bool print_config = false;
@@ -48,24 +69,108 @@ Status CheckPrincipal(const maintain::MaintenanceConfig& config) {
   return {};
 }
 
-Status Maintain(const Options& options) {
+// What must make a script stop: nothing was seen, a gate is shut, a job failed.
+bool IsBad(const maintain::TickReport& report) {
+  return report.error || !report.loud.empty() ||
+         std::ranges::any_of(report.jobs,
+                             [](const maintain::JobLine& job) { return job.status == "failed"; });
+}
+
+void Print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+Result<int> PrintStatus(const maintain::Configuration& config, const Options& options) {
+  const std::string path = maintain::StatusPath(config.shared, config.maintenance);
+  std::ifstream file(path);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return Fail(Code::kNotFound, "no tick has ended yet, or its status cannot be read", path,
+                "start lithify-maintain, as the user who runs this");
+  }
+  if (options.json) {
+    Print(text.str() + "\n");
+    return daemon::kDone;
+  }
+  LITHIFY_TRY_ASSIGN(const maintain::TickReport report, maintain::ParseReport(text.str()));
+  Print(StatusText(report, isatty(STDOUT_FILENO) == 1));
+  return IsBad(report) ? daemon::kFailed : daemon::kDone;
+}
+
+Result<int> RunService(const maintain::Configuration& config, const Options& options) {
+  // Signals come to the thread that waits for them: all others begin after this.
+  const daemon::StopSignals signals;
+  const bool terminal = isatty(STDOUT_FILENO) == 1;
+  SystemClock clock;
+  const auto progress =
+      options.task == Task::kRunOnce && !options.json
+          ? observe::MakeProgress(STDERR_FILENO, observe::DetectProgressMode(STDERR_FILENO), clock,
+                                  "maintain")
+          : observe::MakeSilentProgress();
+  LITHIFY_TRY_ASSIGN(const auto service,
+                     maintain::Service::Make(config, embed::ProcessEnvironment(), *progress,
+                                             [](const Error& error) {
+                                               daemon::Tell(kProgram, "audit: " + error.ToString());
+                                             }));
+  std::thread waiter([&] {
+    signals.Wait();
+    service->Stop();
+  });
+  int code = daemon::kDone;
+  if (options.task == Task::kRun) {
+    std::printf("lithify maintains %s, mode %s\n", config.maintenance.catalog.c_str(),
+                std::string(maintain::ModeName(config.maintenance.mode)).c_str());
+    std::fflush(stdout);
+    service->Run([](const maintain::TickReport& report) {
+      if (const std::string line = TickLine(report); !line.empty()) daemon::Tell(kProgram, line);
+    });
+    daemon::Tell(kProgram, "stopped");
+  } else {
+    const bool plan = options.task == Task::kPlan;
+    const maintain::TickReport report =
+        service->Tick({.on_demand = !options.scheduled, .plan_only = plan});
+    progress->Finish();
+    if (options.json) {
+      Print(maintain::ReportJson(report, &service->metrics()) + "\n");
+    } else {
+      Print(plan ? PlanText(report, terminal) : RunText(report, terminal));
+    }
+    if (IsBad(report)) code = daemon::kFailed;
+  }
+  pthread_kill(waiter.native_handle(), SIGTERM);  // It waits for one.
+  waiter.join();
+  return code;
+}
+
+Result<int> Maintain(const Options& options) {
   LITHIFY_TRY_ASSIGN(const auto overrides, config::ParseOverrides(options.set));
   LITHIFY_TRY_ASSIGN(
       const maintain::Configuration config,
       maintain::LoadConfiguration(options.config_file, embed::ProcessEnvironment(), overrides));
   daemon::Warn(kProgram, config.warnings);
   if (options.print_config) {
-    std::fputs(maintain::DumpMaintenanceConfig(config.maintenance).c_str(), stdout);
-    return {};
+    Print(maintain::DumpMaintenanceConfig(config.maintenance));
+    return daemon::kDone;
   }
-  if (options.check) return {};
+  if (options.check) return daemon::kDone;
   // Nothing is constructed (R011).
   if (config.maintenance.mode == maintain::Mode::kOff) {
     std::puts("maintenance.mode is \"off\": there is nothing to do");
-    return {};
+    return daemon::kDone;
   }
-  if (options.check_principal) return CheckPrincipal(config.maintenance);
-  return Fail(Code::kInvalid, "say what to do: --check, --check-principal or --print-config");
+  if (options.check_principal) {
+    LITHIFY_TRY(CheckPrincipal(config.maintenance));
+    return daemon::kDone;
+  }
+  if (options.task == Task::kStatus) return PrintStatus(config, options);
+  if (options.task == Task::kRun && !config.maintenance.scheduler_runs()) {
+    std::puts(
+        "maintenance.scheduler.enabled is false: run-once and plan work, nothing runs by "
+        "itself");
+    return daemon::kDone;
+  }
+  return RunService(config, options);
 }
 
 int Main(int argc, char** argv) {
@@ -73,19 +178,35 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", "lithify-maintain " LITHIFY_VERSION);
   app.footer(kFooter);
   Options options;
-  app.add_option("--config", options.config_file, "Configuration file (TOML)");
-  app.add_option("--set", options.set, "KEY=VALUE, above file and environment; may be repeated");
+  const auto common = [&options](CLI::App& to) {
+    to.add_option("--config", options.config_file, "Configuration file (TOML)");
+    to.add_option("--set", options.set, "KEY=VALUE, above file and environment; may be repeated");
+  };
+  common(app);
   app.add_flag("--check", options.check, "Check the configuration, and end");
   app.add_flag("--check-principal", options.check_principal,
                "Get a token as the principal, drop it, and end");
   app.add_flag("--print-config", options.print_config,
                "Print [maintenance] as it is in effect, without secrets, and end");
+  const auto add = [&](const char* name, const char* what, Task task) {
+    CLI::App* command = app.add_subcommand(name, what);
+    common(*command);
+    command->add_flag("--json", options.json, "The whole report as JSON");
+    command->callback([&options, task] { options.task = task; });
+    return command;
+  };
+  add("run-once", "One pass over all opted-in tables, now", Task::kRunOnce)
+      ->add_flag("--scheduled", options.scheduled, "Only tables that are due by their schedule");
+  add("plan", "What would be done, in which order, and why: nothing is changed", Task::kPlan);
+  add("status", "What the last tick saw and did", Task::kStatus);
+  app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? daemon::kDone : daemon::kUsage;
   }
-  return daemon::Finish(kProgram, Maintain(options));
+  const auto done = Maintain(options);
+  return done ? *done : daemon::Finish(kProgram, Fail(done.error()));
 }
 
 }  // namespace

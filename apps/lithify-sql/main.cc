@@ -27,7 +27,7 @@
 #include "base/text.h"
 #include "exit_code.h"
 #include "flightsql/messages.h"
-#include "text_table.h"
+#include "text/text_table.h"
 
 namespace lithify::cli {
 namespace {

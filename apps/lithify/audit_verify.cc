@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "commands.h"
-#include "text_table.h"
+#include "text/text_table.h"
 
 namespace lithify::cli {
 namespace {

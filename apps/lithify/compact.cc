@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "sweep_text.h"
-#include "text_table.h"
+#include "text/text_table.h"
 
 namespace lithify::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "commands.h"
 #include "iceberg_table.h"
 #include "iceberg_text.h"
-#include "text_table.h"
+#include "text/text_table.h"
 
 namespace lithify::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "text_table.h"
+#include "text/text_table.h"
 #include "tier_text.h"
 
 namespace lithify::cli {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "text_table.h"
+#include "text/text_table.h"
 
 namespace lithify::cli {
 namespace {

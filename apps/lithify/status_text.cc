@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "text_table.h"
+#include "text/text_table.h"
 
 namespace lithify::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/text.h"
-#include "text_table.h"
+#include "text/text_table.h"
 #include "tier_text.h"
 
 namespace lithify::cli {

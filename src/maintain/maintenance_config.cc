@@ -127,6 +127,8 @@ std::vector<MaintenanceField> WorkFields() {
                            AT(budget.namespace_seconds)),
       config::CountField("maintenance.budget.namespace_commits", 0, kCommitsMax,
                          AT(budget.namespace_commits)),
+      config::CountField("maintenance.budget.gain_percent_min", 0, 1'000'000,
+                         AT(budget.gain_percent_min)),
       config::BoolField("maintenance.polaris.conflict_rollback", AT(polaris.conflict_rollback)),
       config::BoolField("maintenance.polaris.policies", AT(polaris.policies)),
   };
@@ -138,6 +140,7 @@ std::vector<MaintenanceField> AllFields() {
       config::TextField("maintenance.catalog", AT(catalog)),
       NamespacesField(),
       config::ListField("maintenance.property_prefixes", AT(property_prefixes)),
+      config::TextField("maintenance.query_log", AT(query_log)),
       config::ListField("maintenance.trees", AT(trees)),
   };
   for (auto&& part : {PrincipalFields(), SchedulerFields(), WorkFields()}) {

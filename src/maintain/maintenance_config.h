@@ -106,6 +106,9 @@ struct BudgetConfig {
   int64_t namespace_bytes = 0;
   Duration namespace_seconds = Duration::zero();
   int64_t namespace_commits = 0;
+  // A rewrite runs only if the queries that it is expected to save take so much of the time that it
+  // takes itself; 0: whatever there is to do.
+  int gain_percent_min = 100;
 };
 
 // [maintenance.polaris]: what only that catalog knows.
@@ -122,6 +125,9 @@ struct MaintenanceConfig {
   std::vector<std::string> namespaces;
   // Of the table properties that opt in and override; the most restrictive value wins (R054).
   std::vector<std::string> property_prefixes = {"sqe.maintenance", "lithify.maintenance"};
+  // The audit log of the Flight SQL server, whose SELECTs tell how often tables are read; empty:
+  // nobody knows.
+  std::string query_log;
   std::vector<std::string> trees;  // Roots of hive-partitioned Parquet.
   PrincipalConfig principal;
   SchedulerConfig scheduler;

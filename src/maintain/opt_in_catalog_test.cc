@@ -25,15 +25,16 @@ class OptIn : public commit::IcebergTable {
 
   int renewed_ = 0;
   std::optional<Error> renew_error_;
-  OptInCatalog guarded_{catalog_,
-                        {.ident = ident_,
-                         .is_opted_in = plan::OptedIn,
-                         .property = "sqe.maintenance.enabled",
-                         .renew = [this]() -> Status {
-                           ++renewed_;
-                           if (renew_error_) return Fail(*renew_error_);
-                           return {};
-                         }}};
+  OptInCatalog guarded_{
+      catalog_,
+      {.ident = ident_,
+       .is_opted_in = [](const auto& properties) { return plan::OptedIn(properties); },
+       .property = "sqe.maintenance.enabled",
+       .renew = [this]() -> Status {
+         ++renewed_;
+         if (renew_error_) return Fail(*renew_error_);
+         return {};
+       }}};
 };
 
 TEST_F(OptIn, R026WithoutThePropertyTheTableIsOutOfReach) {

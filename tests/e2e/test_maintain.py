@@ -1,138 +1,240 @@
-"""lithify-maintain as a program: its configuration, its identity, and what it does when off."""
+"""lithify-maintain on a catalog of this machine: gates, plan, runs, records. The gate that a catalog
+keeps itself, the grant, is in tests/services/test_maintain_grants.py."""
 
-import http.server
 import json
+import os
 import pathlib
+import signal
 import subprocess
-import threading
+import time
 
 import cli
 import pytest
+from iceberg_lake import Lake
+
+pytestmark = pytest.mark.local_disk
 
 PROGRAM = pathlib.Path(cli.BINARY).parent / "lithify-maintain"
-SERVER = pathlib.Path(cli.BINARY).parent / "lithify-serve"
-SECRET = "do-not-tell-this-to-anybody"
-
-
-class TokenEndpoint(http.server.BaseHTTPRequestHandler):
-    """Gives a token for the secret, and remembers what it was sent."""
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.bodies.append(body)
-        good = f"client_secret={SECRET}" in body
-        answer = json.dumps({"access_token": "t", "token_type": "Bearer", "expires_in": 60} if good
-                            else {"error": "invalid_client", "error_description": body})
-        self.send_response(200 if good else 401)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer.encode())
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def endpoint():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), TokenEndpoint)
-    server.bodies = []
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.fixture
-def config(tmp_path, endpoint):
-    """config(mode) -> file."""
-    def write(mode="active", secret="${MAINTENANCE_SECRET}"):
-        path = tmp_path / "lithify.toml"
-        path.write_text(f"""
+CONFIG = """
+[catalogs.lake]
+uri = "{uri}"
 [maintenance]
 mode = "{mode}"
-[maintenance.principal]
-token_endpoint = "http://127.0.0.1:{endpoint.server_port}/token"
-client_id = "lithify-maintenance"
-client_secret = "{secret}"
-[catalogs.lake]
-uri = "https://127.0.0.1:1/api"
-[server]
-listen = "127.0.0.1:0"
-""")
-        return path
-    return write
+{more}
+[maintenance.scheduler]
+quiet_secs = 0
+jitter_secs = 0
+{scheduler}
+[maintenance.budget]
+gain_percent_min = 0
+{budget}
+"""
 
 
-def run(*args, program=PROGRAM, secret=SECRET):
-    env = {"PATH": "/usr/bin", "HOME": "/nonexistent"}
-    if secret is not None:
-        env["MAINTENANCE_SECRET"] = secret
-    return subprocess.run([program, *map(str, args)], capture_output=True, text=True, timeout=60,
-                          check=False, env=env)
+class Maintained(Lake):
+    def configure(self, mode="active", more="", scheduler="", budget=""):
+        self.config = self.path / "maintain.toml"
+        self.config.write_text(CONFIG.format(uri=self.uri, mode=mode, more=more,
+                                             scheduler=scheduler, budget=budget))
+
+    @property
+    def path(self):
+        return pathlib.Path(self.uri.removeprefix("sqlite:///")).parent
+
+    @property
+    def state(self):
+        return self.path / "state" / "lithify"
+
+    def environment(self, env=None):
+        return {**cli.environment(env), "XDG_STATE_HOME": str(self.path / "state")}
+
+    def maintain(self, *args, code=0, env=None):
+        done = subprocess.run([PROGRAM, *args, "--config", self.config], capture_output=True,
+                              text=True, env=self.environment(env), timeout=120, check=False)
+        assert code in (None, done.returncode), (done.returncode, done.stdout, done.stderr)
+        return done
+
+    def report(self, *args, code=0, env=None):
+        return json.loads(self.maintain(*args, "--json", code=code, env=env).stdout)
+
+    def opt_in(self, name, **properties):
+        with self.load(name).transaction() as change:
+            change.set_properties({"sqe.maintenance.enabled": "true", **properties})
+
+    def audited(self):
+        log = self.state / "maintenance.audit.jsonl"
+        return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-def test_off_constructs_nothing(config, endpoint):
-    """R011: no request, whatever is configured."""
-    done = run("--config", config(mode="off"))
-    assert (done.returncode, done.stderr) == (cli.OK, "")
-    assert done.stdout == 'maintenance.mode is "off": there is nothing to do\n'
-    assert run().stdout == done.stdout  # And nothing is the default.
-    assert endpoint.bodies == []
+@pytest.fixture
+def lake(tmp_path):
+    lake = Maintained(tmp_path)
+    lake.configure()
+    return lake
 
 
-def test_check_and_print(config, endpoint):
-    done = run("--config", config(), "--check")
-    assert (done.returncode, done.stdout, done.stderr) == (cli.OK, "", "")
-    done = run("--config", config(), "--print-config", "--set", "maintenance.scheduler.lease=none")
-    assert done.returncode == cli.OK
-    assert 'client_secret = "***"' in done.stdout and 'lease = "none"' in done.stdout
-    assert "warning: " in done.stderr and "single_scheduler_acknowledged" in done.stderr
-    assert SECRET not in done.stdout + done.stderr
-    assert endpoint.bodies == []
-    # `lithify maintain` is the same program.
-    again = run("maintain", "--config", config(), "--print-config", program=cli.BINARY)
-    assert again.returncode == cli.OK and 'client_secret = "***"' in again.stdout
+def table_of(report, name):
+    (one,) = [t for t in report["tables"] if t["table"] == f"lake.sales.{name}"]
+    return one
 
 
-def test_problems_are_usage_errors(config):
-    done = run("--config", config(), "--check", secret=None)
-    assert done.returncode == cli.USAGE
-    assert "the environment variable MAINTENANCE_SECRET is not set" in done.stderr
-    done = run("--set", "maintenance.mode=active", "--check")
-    assert done.returncode == cli.USAGE and "nothing to maintain" in done.stderr
-    done = run("--config", config(), "--set", "maintenance.mod=off")
-    assert done.returncode == cli.USAGE and 'did you mean "maintenance.mode"?' in done.stderr
-    assert run("--no-such-flag").returncode == cli.USAGE
+def test_who_opted_in_is_compacted_and_nobody_else(lake):
+    for name in ("mine", "others", "almost"):
+        lake.plain(name, files=6)
+    lake.opt_in("mine")
+    with lake.load("almost").transaction() as change:
+        change.set_properties({"sqe.maintenance.enabled": "True"})
+    rows = {name: lake.rows(name) for name in ("mine", "others", "almost")}
+    before = {name: lake.tree(name) for name in ("others", "almost")}
+    report = lake.report("run-once")
+    (job,) = report["jobs"]
+    assert (job["table"], job["status"], job["files_in"], job["files_out"]) == (
+        "lake.sales.mine", "success", 6, 1)
+    assert [table_of(report, n)["gate"] for n in ("mine", "others", "almost")] == [
+        "opted_in", "not_opted_in", "not_opted_in"]
+    assert len(lake.data_entries("mine")) == 1
+    assert {name: lake.tree(name) for name in before} == before
+    assert {name: lake.rows(name) for name in rows} == rows
+    summary = lake.head("mine").summary
+    assert summary["sqe.maintenance.trigger"] == "scheduled"
+    assert summary["sqe.maintenance.job-id"] == job["job_id"]
+    phases = [e["phase"] for e in lake.audited() if e.get("job_id") == job["job_id"]
+              and e["statement_type"] == "rewrite_data_files"]
+    assert phases == ["intent", "committed"]
+    # A second pass finds a table in order, and leaves it.
+    snapshot = lake.head("mine").snapshot_id
+    again = lake.report("run-once")
+    assert [job["status"] for job in again["jobs"]] == ["skipped"]
+    assert lake.head("mine").snapshot_id == snapshot
 
 
-def test_the_principal_gets_a_token(config, endpoint):
-    done = run("--config", config(), "--check-principal")
-    assert (done.returncode, done.stderr) == (cli.OK, "")
-    assert done.stdout == ("client lithify-maintenance gets a token from "
-                           f"http://127.0.0.1:{endpoint.server_port}/token\n")
-    assert len(endpoint.bodies) == 1
-    assert "grant_type=client_credentials" in endpoint.bodies[0]
+def test_a_plan_says_why_and_changes_nothing(lake):
+    lake.plain("t", files=6)
+    lake.plain("good", files=1)
+    lake.opt_in("t")
+    lake.opt_in("good")
+    trees = {name: lake.tree(name) for name in ("t", "good")}
+    report = lake.report("plan")
+    verdicts = {line["table"]: line for line in report["plan"]}
+    assert verdicts["lake.sales.t"]["verdict"] == "run"
+    assert verdicts["lake.sales.t"]["rank"] == 1
+    assert verdicts["lake.sales.t"]["files"] == 6
+    assert verdicts["lake.sales.good"]["verdict"] == "nothing_planned"
+    assert all(line["reason"] for line in report["plan"])
+    assert not report["jobs"]
+    assert {name: lake.tree(name) for name in trees} == trees
+    assert not lake.state.joinpath("maintenance.lake.json").exists()
+    text = lake.maintain("plan").stdout
+    assert "lake.sales.t" in text and "run" in text
 
 
-def test_a_principal_that_is_refused(config, endpoint):
-    """The endpoint's own words are told, without the secret that it repeats."""
-    wrong = "not-the-one-but-a-secret"
-    done = run("--config", config(), "--check-principal", secret=wrong)
-    assert done.returncode == cli.PARTITION_FAILED
-    assert "denied: principal, job " in done.stderr and "invalid_client" in done.stderr
-    assert wrong not in done.stderr
-    assert len(endpoint.bodies) == 1
+def test_off_constructs_nothing(lake):
+    lake.configure(mode="off")
+    lake.plain("t", files=6)
+    lake.opt_in("t")
+    done = lake.maintain()
+    assert 'mode is "off"' in done.stdout
+    assert not lake.state.exists()
 
 
-def test_the_server_needs_nothing_of_it(config, endpoint):
-    """R002: the same file, without the principal's variable."""
-    done = run("--config", config(), "--check", program=SERVER, secret=None)
-    assert (done.returncode, done.stderr) == (cli.OK, "")
-    done = run("config", "--config", config(secret=SECRET), program=cli.BINARY)
-    assert done.returncode == cli.OK
-    assert SECRET not in done.stdout and "maintenance" not in done.stdout
-    done = run("--config", config(), "--set", "maintenance.mode=active", "--check", program=SERVER)
-    assert done.returncode == cli.USAGE and "maintenance.mode: unknown key" in done.stderr
-    assert endpoint.bodies == []
+def test_advisory_reports_and_touches_nothing(lake):
+    lake.configure(mode="advisory")
+    lake.plain("t", files=6)
+    lake.plain("mine", files=6)
+    lake.opt_in("mine")
+    trees = {name: lake.tree(name) for name in ("t", "mine")}
+    report = lake.report("run-once")
+    assert not report["jobs"]
+    for name in trees:
+        assert table_of(report, name)["small_files"] == 6
+    gauges = {(m["name"], m["attributes"].get("lithify.table")): m["value"]
+              for m in report["metrics"]}
+    assert gauges["lithify.table.small_files", "lake.sales.t"] == 6
+    assert {name: lake.tree(name) for name in trees} == trees
+
+
+def test_the_owners_overrides_hold(lake):
+    lake.plain("t", files=6)
+    lake.opt_in("t", **{"sqe.maintenance.compaction.min-input-files": "7"})
+    report = lake.report("run-once")
+    assert [job["status"] for job in report["jobs"]] == ["skipped"]
+    lake.opt_in("t", **{"sqe.maintenance.compaction.min-input-files": "many"})
+    report = lake.report("run-once")
+    assert [job["status"] for job in report["jobs"]] == ["success"]
+    assert "many" in " ".join(table_of(report, "t")["warnings"])
+
+
+def test_what_follows_is_opted_in_by_itself(lake):
+    lake.plain("t", files=6)
+    lake.opt_in("t", **{"sqe.maintenance.expire-snapshots.enabled": "true",
+                        "sqe.maintenance.expire-snapshots.older-than": "1s",
+                        "sqe.maintenance.expire-snapshots.retain-last": "1"})
+    time.sleep(1.5)
+    report = lake.report("run-once")
+    assert [job["procedure"] for job in report["jobs"]] == ["rewrite_data_files",
+                                                            "expire_snapshots"]
+    assert {job["status"] for job in report["jobs"]} == {"success"}
+    assert len(list(lake.load("t").snapshots())) == 1
+    assert len(lake.rows("t")) == 60
+
+
+def test_it_runs_by_itself_until_it_is_stopped(lake):
+    lake.plain("t", files=6)
+    lake.opt_in("t", **{"sqe.maintenance.compaction.schedule": "* * * * *"})
+    lake.configure(scheduler="tick_secs = 1")
+    process = subprocess.Popen([PROGRAM, "--config", lake.config], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env=lake.environment())
+    try:
+        assert "mode active" in process.stdout.readline()
+        deadline = time.monotonic() + 100
+        while len(lake.data_entries("t")) > 1:
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.5)
+        status = lake.report("status", code=None)
+        assert status["mode"] == "active"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "1 jobs done" in err
+    state = json.loads((lake.state / "maintenance.lake.json").read_text())
+    assert "lake.sales.t" in state["tables"]
+    assert "lake.sales.t" in lake.maintain("status", code=None).stdout
+
+
+def test_budgets_are_strict(lake):
+    for name in ("a", "b", "c"):
+        lake.plain(name, files=6)
+        lake.opt_in(name)
+    lake.configure(budget="commits = 2")
+    report = lake.report("run-once")
+    statuses = sorted(job["status"] for job in report["jobs"])
+    assert statuses == ["skipped", "success", "success"]
+    # The budget is of the whole run: from one fire of the schedule to the next.
+    report = lake.report("run-once")
+    assert not [job for job in report["jobs"] if job["status"] == "success"]
+    assert "over" in " ".join(line["verdict"] for line in report["plan"])
+
+
+def test_what_does_not_pay_is_left(lake):
+    lake.plain("t", files=6)
+    lake.opt_in("t")
+    lake.configure(budget="")
+    lake.config.write_text(lake.config.read_text().replace("gain_percent_min = 0", ""))
+    report = lake.report("run-once")
+    assert [line["verdict"] for line in report["plan"]] == ["too_little_gain"]
+    assert "threshold 1" in report["plan"][0]["reason"]
+    assert [job["status"] for job in report["jobs"]] == ["skipped"]
+    assert len(lake.data_entries("t")) == 6
+
+
+def test_errors_of_use(lake):
+    for args, code, word in [(["nonsense"], 2, "nonsense"), (["plan", "--config", "/none"], 2, "none")]:
+        done = subprocess.run([PROGRAM, *args], capture_output=True, text=True,
+                              env=lake.environment(), timeout=60, check=False)
+        assert done.returncode == code
+        assert word in done.stdout + done.stderr
+    lake.config.write_text("[maintenance]\nmode = \"actve\"\n")
+    assert "actve" in lake.maintain(code=2).stderr
+    lake.configure()
+    assert "no tick" in lake.maintain("status", code=1).stderr

@@ -1,6 +1,6 @@
 // Text for a terminal: aligned tables, colours, histograms. Pure.
-#ifndef LITHIFY_APPS_LITHIFY_TEXT_TABLE_H_
-#define LITHIFY_APPS_LITHIFY_TEXT_TABLE_H_
+#ifndef LITHIFY_APPS_TEXT_TEXT_TABLE_H_
+#define LITHIFY_APPS_TEXT_TEXT_TABLE_H_
 
 #include <array>
 #include <cstdint>
@@ -66,4 +66,4 @@ std::string FormatShare(int64_t part, int64_t whole);
 
 }  // namespace lithify::cli
 
-#endif  // LITHIFY_APPS_LITHIFY_TEXT_TABLE_H_
+#endif  // LITHIFY_APPS_TEXT_TEXT_TABLE_H_

@@ -1,0 +1,1043 @@
+#include "maintain/scheduler.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/delete_index.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "job/maintenance_log.h"
+#include "job/table_looks.h"
+#include "plan/cron.h"
+#include "plan/write_rates.h"
+
+namespace lithify::maintain {
+namespace {
+
+using observe::AuditEvent;
+using observe::AuditKind;
+
+namespace metric {
+constexpr const char* kTicks = "lithify.maintenance.ticks";
+constexpr const char* kTickErrors = "lithify.maintenance.tick.errors";
+constexpr const char* kJobs = "lithify.maintenance.jobs";
+constexpr const char* kBytes = "lithify.maintenance.rewritten";
+constexpr const char* kSkipped = "lithify.maintenance.skipped";
+constexpr const char* kRefused = "lithify.maintenance.refused";
+constexpr const char* kLeaseHeld = "lithify.maintenance.lease.skipped";
+constexpr const char* kLogMissing = "lithify.maintenance.log.missing";
+constexpr const char* kSmallFiles = "lithify.table.small_files";
+constexpr const char* kDeleteFiles = "lithify.table.delete_files";
+constexpr const char* kDebt = "lithify.table.rewrite_debt";
+}  // namespace metric
+
+constexpr size_t kReasonBytesMax = 2000;  // Of a row of the log.
+constexpr int64_t kAppendsBetweenCompactions = 64;
+
+int64_t Millis(Time t) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(t.time_since_epoch()).count();
+}
+
+Time FromMillis(int64_t millis) { return Time(std::chrono::milliseconds(millis)); }
+
+double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+
+std::string NamespaceName(const std::vector<std::string>& parts) {
+  std::string name;
+  for (const std::string& part : parts) name += (name.empty() ? "" : ".") + part;
+  return name;
+}
+
+std::string Shortened(std::string text) {
+  if (text.size() > kReasonBytesMax) text.resize(kReasonBytesMax);
+  return text;
+}
+
+// What to grant, in the words of Polaris: R023, R031.
+constexpr const char* kGrantRead =
+    "if its owner opted in, grant TABLE_READ_DATA on it (or its namespace) to the catalog role of "
+    "the maintenance principal";
+constexpr const char* kGrantWrite =
+    "grant TABLE_READ_DATA and TABLE_WRITE_DATA on its namespace to the catalog role of the "
+    "maintenance principal, or take the property away";
+constexpr const char* kGrantList =
+    "grant TABLE_LIST or TABLE_READ_DATA on it to the catalog role of the maintenance principal, "
+    "or "
+    "take it out of maintenance.namespaces";
+constexpr const char* kGrantNamespaces =
+    "name them in maintenance.namespaces, or grant NAMESPACE_LIST on the catalog to the catalog "
+    "role of the maintenance principal";
+
+// Renews a lease while a job runs. An error, or a lease that was lost, changes nothing (R296).
+class LeaseKeeper {
+ public:
+  LeaseKeeper(Lease& lease, OwnClaim claim, Duration ttl, const CancelFlag& cancel)
+      : lease_(lease), claim_(std::move(claim)), ttl_(ttl), cancel_(cancel), thread_([this] {
+          Keep();
+        }) {}
+  ~LeaseKeeper() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+    static_cast<void>(lease_.Release(claim_, CancelFlag()));
+  }
+  LeaseKeeper(const LeaseKeeper&) = delete;
+  LeaseKeeper& operator=(const LeaseKeeper&) = delete;
+
+ private:
+  void Keep() {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, ttl_ / 2, [this] { return ending_; })) {
+      lock.unlock();
+      auto renewed = lease_.Renew(claim_, ttl_, cancel_);
+      lock.lock();
+      if (!renewed) continue;
+      if (renewed->kind != ClaimResult::Kind::kAcquired) return;
+      claim_ = renewed->claim;
+    }
+  }
+
+  Lease& lease_;
+  OwnClaim claim_;
+  const Duration ttl_;
+  const CancelFlag& cancel_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ending_ = false;
+  std::thread thread_;  // Last: it uses all of the above.
+};
+
+// Of two options: whether they find the same to do.
+bool SameCandidates(const plan::RewriteOptions& a, const plan::RewriteOptions& b) {
+  return a.target_file_size_bytes == b.target_file_size_bytes &&
+         a.min_input_files == b.min_input_files &&
+         a.delete_file_threshold == b.delete_file_threshold;
+}
+
+// A table that is looked into at this tick.
+struct Work {
+  std::string key;  // "lake.sales.orders".
+  catalog::TableIdent ident;
+  plan::TablePolicy policy;
+  plan::ScheduleOptions schedule;
+  plan::DueVerdict verdict;
+  size_t report = 0;  // Index into TickReport::tables.
+  std::optional<Error> error;
+  std::shared_ptr<const TableDebt> debt;  // Null: see `error`.
+  size_t first = 0;                       // Its candidates, in the list of all.
+  size_t count = 0;
+};
+
+class TickRun {
+ public:
+  TickRun(const SchedulerServices& services, const SchedulerOptions& options,
+          const TickOptions& tick, MaintenanceState& state, TableDebts& debts,
+          const CancelFlag& cancel)
+      : services_(services),
+        options_(options),
+        tick_(tick),
+        state_(state),
+        debts_(debts),
+        cancel_(cancel) {}
+
+  TickReport Run();
+  bool log_missing = false;  // In and out.
+  bool seen_log = false;     // Likewise.
+  int64_t log_appends = 0;   // Likewise.
+
+ private:
+  Time Now() const { return services_.clock.Now(); }
+  std::string NewJobId() { return MakeUuidV7(services_.clock, services_.random); }
+  std::function<bool()> Stop() const {
+    return [this] { return cancel_.requested(); };
+  }
+  bool acting() const { return options_.mode == Mode::kActive && !tick_.plan_only; }
+
+  Status Look();
+  void LookAt(const job::NamespaceLook& look);
+  void LookAt(const job::TableLook& look);
+  void Forget(const std::vector<job::NamespaceLook>& looks);
+  Status OpenLog();
+  void ReadLog();
+  void LookInto(TableSession& session);
+  void LookInto(TableSession& session, Work& work);
+  Result<std::shared_ptr<const TableDebt>> LoadDebt(TableSession& session, const Work& work);
+  void Rank();
+  plan::MaintenanceOptions Remaining();
+  void ShowPlan(const Work& work);
+  void SettleUnchosen();
+  void RunJobs();
+  void RunJob(const plan::MaintenanceJob& planned);
+  void RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLine& line);
+  Result<job::RewriteResult> Rewrite(Work& work, const plan::MaintenanceJob& planned,
+                                     JobLine& line);
+  void FollowUp(Work& work);
+  void Follow(Work& work, const std::string& procedure, const std::string& property,
+              bool plan::TablePolicy::* wanted,
+              const std::function<Result<std::string>(job::IcebergJob&, JobLine&)>& call);
+  void Learn(const Work& work, const plan::MaintenanceJob& planned, const job::RewriteResult* done,
+             const std::optional<Error>& error, const JobLine& line);
+  void Settle(Work& work, const JobLine& line, const std::optional<Error>& error);
+  void Done(JobLine line);
+  void WriteLog();
+  void CountTables();
+
+  // Loud: an audit event, a count, and a line of the report.
+  void Shout(LoudLine line, const catalog::TableIdent* ident, const Error& error);
+  void Audit(AuditEvent event);
+  AuditEvent Recorded(const std::string& procedure, const std::string& job_id) const;
+
+  const SchedulerServices& services_;
+  const SchedulerOptions& options_;
+  const TickOptions& tick_;
+  MaintenanceState& state_;
+  TableDebts& debts_;
+  const CancelFlag& cancel_;
+
+  std::mutex mutex_;  // Of all that jobs change.
+  TickReport report_;
+  std::vector<Work> work_;
+  std::vector<plan::MaintenanceCandidate> candidates_;
+  plan::MaintenancePlan plan_;
+  std::vector<job::LogRow> rows_;
+  std::unique_ptr<TableSession> log_session_;
+  std::optional<job::MaintenanceLog> log_;
+  std::unique_ptr<Lease> lease_;
+};
+
+AuditEvent TickRun::Recorded(const std::string& procedure, const std::string& job_id) const {
+  AuditEvent event;
+  event.phase = AuditEvent::Phase::kRecorded;
+  event.kind = AuditKind::kPolicyDecision;
+  event.time = services_.clock.Now();
+  event.procedure = procedure;
+  event.job_id = job_id;
+  event.actor = services_.sessions.actor();
+  if (!job_id.empty()) event.session_id = "maintenance-job-" + job_id;
+  return event;
+}
+
+void TickRun::Audit(AuditEvent event) {
+  if (Status written = services_.audit.Append(event); !written) {
+    const std::lock_guard lock(mutex_);
+    report_.warnings.push_back("audit log: " + written.error().ToString());
+  }
+}
+
+void TickRun::Shout(LoudLine line, const catalog::TableIdent* ident, const Error& error) {
+  services_.metrics.Add(metric::kRefused, 1, {{"lithify.reason", line.what}});
+  if (!tick_.plan_only) {
+    AuditEvent event = Recorded(
+        options_.mode == Mode::kActive ? "maintenance_active" : "maintenance_advisory", {});
+    event.failed = true;
+    event.error_code = CodeName(error.code);
+    event.error = line.what + ": " + error.ToString();
+    if (ident != nullptr) {
+      event.resources = {{.catalog = options_.catalog,
+                          .namespace_parts = ident->namespace_parts,
+                          .name = ident->name,
+                          .object_type = ident->name.empty() ? "namespace" : "table"}};
+    }
+    Audit(std::move(event));
+  }
+  const std::lock_guard lock(mutex_);
+  report_.loud.push_back(std::move(line));
+}
+
+TickReport TickRun::Run() {
+  report_.mode = ModeName(options_.mode);
+  report_.catalog = options_.catalog;
+  report_.principal = services_.sessions.actor();
+  report_.began = Now();
+  services_.metrics.Add(metric::kTicks, 1);
+  if (services_.reads != nullptr) {
+    if (Status read = services_.reads->Refresh(report_.began); !read) {
+      report_.warnings.push_back("query log: " + read.error().ToString());
+    }
+  }
+  if (Status looked = Look(); !looked) {
+    services_.metrics.Add(metric::kTickErrors, 1,
+                          {{"error.type", std::string(CodeName(looked.error().code))}});
+    report_.error = looked.error();
+    std::string what = "no_tables";
+    std::string next = looked.error().hint;
+    if (looked.error().code == Code::kDenied && !options_.namespaces) {
+      what = "unlisted_namespaces";
+      next = kGrantNamespaces;
+    }
+    Shout({.what = std::move(what),
+           .where = options_.catalog,
+           .why = looked.error().ToString(),
+           .next = std::move(next)},
+          nullptr, looked.error());
+  } else {
+    Rank();
+    if (acting()) {
+      SettleUnchosen();
+      RunJobs();
+      WriteLog();
+    }
+  }
+  CountTables();
+  report_.ended = Now();
+  return std::move(report_);
+}
+
+// --- looking -----------------------------------------------------------------------------------
+
+Status TickRun::Look() {
+  SessionRequest around;
+  around.job_id = NewJobId();
+  around.procedure = "table_health";
+  around.stop = Stop();
+  LITHIFY_TRY_ASSIGN(auto session, services_.sessions.Open(around));
+  LITHIFY_TRY_ASSIGN(
+      const auto looks,
+      job::LookAtTables(session->catalog(), {.namespaces = options_.namespaces}, cancel_));
+  if (acting() && options_.log) {
+    if (Status opened = OpenLog(); !opened) {
+      report_.warnings.push_back("maintenance log: " + opened.error().ToString());
+    } else {
+      ReadLog();
+    }
+  }
+  for (const job::NamespaceLook& look : looks) LookAt(look);
+  Forget(looks);
+  LookInto(*session);
+  return cancel_.Check();
+}
+
+void TickRun::LookAt(const job::NamespaceLook& look) {
+  // Of what was found by listing, whoever may not see it need not: nobody said that it counts.
+  if (look.error && options_.namespaces) {
+    const catalog::TableIdent ident{.namespace_parts = look.parts, .name = {}};
+    Shout({.what = "unreadable_namespace",
+           .where = options_.catalog + "." + NamespaceName(look.parts),
+           .why = look.error->ToString(),
+           .next = look.error->code == Code::kNotFound
+                       ? "take it out of maintenance.namespaces, or make it"
+                       : kGrantList},
+          &ident, *look.error);
+  }
+  for (const job::TableLook& table : look.tables) LookAt(table);
+}
+
+void TickRun::LookAt(const job::TableLook& look) {
+  const std::string key = options_.catalog + "." + look.ident.ToString();
+  if (options_.log && look.ident == *options_.log) return;  // Kept small apart from all others.
+  TableReport report{.table = key, .gate = TableGate::kUnreadable, .gate_reason = {}};
+  if (look.error) {
+    report.gate_reason = look.error->ToString();
+    if (options_.namespaces || look.error->code != Code::kDenied) {
+      Shout({.what = "unreadable_table",
+             .where = key,
+             .why = look.error->ToString(),
+             .next = look.error->code == Code::kDenied ? kGrantRead : look.error->hint},
+            &look.ident, *look.error);
+    }
+    report_.tables.push_back(std::move(report));
+    return;
+  }
+  Work work;
+  work.key = key;
+  work.ident = look.ident;
+  work.policy = plan::ResolvePolicy(look.properties, options_.defaults, std::nullopt);
+  report.gate = work.policy.enabled ? TableGate::kOptedIn : TableGate::kNotOptedIn;
+  report.gate_reason = work.policy.enabled_reason;
+  if (!work.policy.enabled && options_.mode == Mode::kActive) {
+    report_.tables.push_back(std::move(report));
+    return;
+  }
+  for (const plan::PolicyWarning& warning : work.policy.warnings) {
+    report.warnings.push_back(warning.message);
+  }
+  work.schedule = options_.schedule;
+  work.schedule.cron = work.policy.schedule;
+  work.schedule.on_demand = tick_.on_demand;
+  plan::TableHistory& history = state_.tables[key];
+  const Time now = Now();
+  plan::Sighting sighting;
+  sighting.now = now;
+  if (look.snapshot_id != 0) {
+    sighting.snapshot_id = look.snapshot_id;
+    sighting.snapshot_at = FromMillis(look.snapshot_ms);
+  }
+  if (std::string forgotten = plan::Observe(history, work.schedule, sighting); !forgotten.empty()) {
+    report_.warnings.push_back(key + ": " + forgotten);
+  }
+  work.verdict = plan::DecideDue(history, work.schedule, key, now);
+  if (!work.verdict.warning.empty()) report.warnings.push_back(work.verdict.warning);
+  report.due = plan::DueName(work.verdict.due);
+  report.reason = work.verdict.reason;
+  report.next = work.verdict.until ? work.verdict.until : work.verdict.next_fire;
+  // R025: what the last try met holds until one passes, and is told until then.
+  if (acting() && history.last_code == Code::kDenied &&
+      work.verdict.due == plan::Due::kBackingOff) {
+    Shout({.what = "no_grant", .where = key, .why = history.last_reason, .next = kGrantWrite},
+          &look.ident, Error{Code::kDenied, history.last_reason, {}, {}});
+  }
+  work.report = report_.tables.size();
+  report_.tables.push_back(std::move(report));
+  const bool looked_into =
+      tick_.plan_only || options_.mode == Mode::kAdvisory || work.verdict.due == plan::Due::kDue;
+  if (!looked_into) return;
+  if (!work.policy.unsupported.empty() && acting()) {
+    JobLine line{.job_id = NewJobId(),
+                 .table = key,
+                 .procedure = "rewrite_data_files",
+                 .status = std::string(job::log_status::kSkipped),
+                 .reason = work.policy.unsupported,
+                 .started = now,
+                 .ended = now};
+    Settle(work, line, Error{Code::kUnsupported, work.policy.unsupported, {}, {}});
+    Done(std::move(line));
+    return;
+  }
+  work_.push_back(std::move(work));
+}
+
+// Of tables that are not there any more nothing is kept, unless they may just be hidden.
+void TickRun::Forget(const std::vector<job::NamespaceLook>& looks) {
+  std::set<std::string> there;
+  for (const job::NamespaceLook& look : looks) {
+    if (look.error) return;
+    for (const job::TableLook& table : look.tables) {
+      there.insert(options_.catalog + "." + table.ident.ToString());
+    }
+  }
+  std::erase_if(state_.tables, [&](const auto& one) { return !there.contains(one.first); });
+  std::erase_if(debts_, [&](const auto& one) { return !there.contains(one.first); });
+  std::erase_if(state_.waiting_since, [&](const auto& one) {
+    return !there.contains(one.first.substr(0, one.first.find('\n')));
+  });
+}
+
+void TickRun::LookInto(TableSession& session) {
+  for (Work& work : work_) {
+    if (cancel_.requested()) return;
+    LookInto(session, work);
+  }
+}
+
+// What a rewrite would do, from the table's manifests: once for each of its snapshots.
+Result<std::shared_ptr<const TableDebt>> TickRun::LoadDebt(TableSession& session,
+                                                           const Work& work) {
+  job::IcebergSettings settings;
+  settings.trigger = "scheduled";
+  settings.principal = services_.sessions.actor();
+  auto job = session.MakeJob(services_.progress, settings);
+  LITHIFY_TRY_ASSIGN(const auto loaded,
+                     job.GetTableDebt(work.ident, plan::RewriteOptionsOf(work.policy)));
+  auto debt = std::make_shared<TableDebt>();
+  debt->snapshot_id = loaded.health.snapshot_id;
+  debt->looked_at = Now();
+  debt->options = plan::RewriteOptionsOf(work.policy);
+  debt->small_files = loaded.health.health.small_files;
+  debt->delete_files = loaded.health.health.delete_files;
+  debt->rewrite_bytes = loaded.health.health.est_rewrite_bytes;
+  const iceberg::DeleteIndex deletes(loaded.live);
+  auto candidates = plan::CandidatesOf(NamespaceName(work.ident.namespace_parts), work.ident.name,
+                                       loaded.plan, loaded.live, deletes, loaded.partition_names);
+  const auto rates = plan::WriteRatesOf(loaded.metadata, loaded.live, debt->looked_at);
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    plan::MaintenanceCandidate& candidate = candidates[i];
+    // Of a table in which nothing is planned, one partition says why.
+    if (candidate.files_in == 0 && !debt->candidates.empty()) continue;
+    const auto partition = static_cast<size_t>(loaded.plan.partitions[i].partition);
+    const plan::WriteRates& rate = rates[partition];
+    candidate.commits_per_hour = rate.commits_per_hour;
+    candidate.files_per_hour = rate.files_per_hour;
+    candidate.seconds_since_write = rate.seconds_since_write;
+    candidate.seconds_since_compaction = rate.seconds_since_compaction;
+    debt->candidates.push_back(std::move(candidate));
+    debt->partitions.push_back(loaded.live.partitions[partition]);
+  }
+  return debt;
+}
+
+void TickRun::LookInto(TableSession& session, Work& work) {
+  std::shared_ptr<const TableDebt>& known = debts_[work.key];
+  const auto& seen = state_.tables[work.key].snapshot_id;
+  if (!known || known->snapshot_id != seen.value_or(0) ||
+      !SameCandidates(known->options, plan::RewriteOptionsOf(work.policy))) {
+    auto loaded = LoadDebt(session, work);
+    if (!loaded) {
+      known.reset();
+      work.error = std::move(loaded.error());
+      return;
+    }
+    known = std::move(*loaded);
+  }
+  work.debt = known;
+  TableReport& report = report_.tables[work.report];
+  report.small_files = known->small_files;
+  report.delete_files = known->delete_files;
+  report.est_rewrite_bytes = known->rewrite_bytes;
+  const Time now = Now();
+  const double later = std::max(0.0, Seconds(now - known->looked_at));
+  const ReadCounts::Count reads =
+      services_.reads != nullptr ? services_.reads->Of(work.key) : ReadCounts::Count();
+  work.first = candidates_.size();
+  work.count = known->candidates.size();
+  for (plan::MaintenanceCandidate candidate : known->candidates) {
+    candidate.reads = reads.reads;
+    candidate.read_days = reads.days;
+    if (candidate.seconds_since_write) *candidate.seconds_since_write += later;
+    if (candidate.seconds_since_compaction) *candidate.seconds_since_compaction += later;
+    const auto since = state_.waiting_since.find(work.key + "\n" + candidate.partition);
+    if (since != state_.waiting_since.end()) {
+      candidate.waiting_seconds = std::max(0.0, Seconds(now - since->second));
+    }
+    if (work.verdict.due == plan::Due::kBackingOff && work.verdict.until) {
+      candidate.backing_off_seconds = std::max(1e-3, Seconds(*work.verdict.until - now));
+    }
+    if (work.verdict.due == plan::Due::kBreakerOpen) candidate.breaker = work.verdict.reason;
+    candidates_.push_back(std::move(candidate));
+  }
+}
+
+// --- deciding ----------------------------------------------------------------------------------
+
+// What is left of the run that the last fire of the configuration's schedule began.
+plan::MaintenanceOptions TickRun::Remaining() {
+  const Time begun = plan::LastFire(options_.schedule.cron, Now()).value_or(Time());
+  if (state_.run.since != begun) state_.run = RunUse{.since = begun, .all = {}, .of_namespace = {}};
+  plan::MaintenanceOptions left = options_.ranking;
+  // 0 means no bound: what is used up leaves the least that is one.
+  const auto take = [](plan::MaintenanceBudget& budget, const BudgetUse& use) {
+    if (budget.bytes > 0) budget.bytes = std::max<int64_t>(1, budget.bytes - use.bytes);
+    if (budget.seconds > 0) budget.seconds = std::max(1e-9, budget.seconds - use.seconds);
+    if (budget.commits > 0 && use.commits >= budget.commits) {
+      budget.commits = 1;
+      budget.bytes = 1;
+    } else if (budget.commits > 0) {
+      budget.commits -= use.commits;
+    }
+  };
+  take(left.per_run, state_.run.all);
+  for (const auto& [name, use] : state_.run.of_namespace) {
+    const auto own = left.of_namespace.find(name);
+    plan::MaintenanceBudget budget =
+        own != left.of_namespace.end() ? own->second : left.per_namespace;
+    take(budget, use);
+    left.of_namespace[name] = budget;
+  }
+  return left;
+}
+
+void TickRun::Rank() {
+  plan_ = plan::PlanMaintenance(candidates_, Remaining(), state_.priors);
+  const Time now = Now();
+  for (const Work& work : work_) {
+    ShowPlan(work);
+    for (size_t i = work.first; i < work.first + work.count; ++i) {
+      const std::string name = work.key + "\n" + candidates_[i].partition;
+      if (plan_.decisions[i].rank == 0) {
+        state_.waiting_since.erase(name);
+      } else {
+        state_.waiting_since.emplace(name, now);
+      }
+    }
+  }
+  std::ranges::sort(report_.plan, [](const PlanLine& a, const PlanLine& b) {
+    const auto key = [](const PlanLine& line) {
+      return std::tuple(line.rank == 0, line.rank, line.table, line.partition);
+    };
+    return key(a) < key(b);
+  });
+}
+
+void TickRun::ShowPlan(const Work& work) {
+  for (size_t i = work.first; i < work.first + work.count; ++i) {
+    const plan::MaintenanceCandidate& candidate = candidates_[i];
+    const plan::MaintenanceDecision& decision = plan_.decisions[i];
+    report_.plan.push_back({.table = work.key,
+                            .partition = candidate.partition,
+                            .kind = std::string(plan::MaintenanceKindName(candidate.kind)),
+                            .verdict = std::string(plan::MaintenanceVerdictName(decision.verdict)),
+                            .reason = decision.reason,
+                            .rank = decision.rank,
+                            .score = decision.score,
+                            .files = candidate.files_in,
+                            .bytes = candidate.bytes_in,
+                            .outputs = candidate.outputs,
+                            .delete_rows = candidate.delete_rows,
+                            .expected_saved_seconds = decision.expected_saved_seconds,
+                            .compute_seconds = decision.compute_seconds,
+                            .reads_per_day = decision.reads_per_day,
+                            .survival = decision.survival,
+                            .waiting_seconds = candidate.waiting_seconds});
+  }
+}
+
+// Tables that were due and of which nothing is run have had their turn (R297): the next fire comes.
+void TickRun::SettleUnchosen() {
+  std::set<size_t> chosen;
+  for (const plan::MaintenanceJob& planned : plan_.jobs) {
+    chosen.insert(planned.candidates.begin(), planned.candidates.end());
+  }
+  for (Work& work : work_) {
+    bool runs = false;
+    const plan::MaintenanceDecision* best = nullptr;
+    for (size_t i = work.first; i < work.first + work.count; ++i) {
+      runs = runs || chosen.contains(i);
+      const plan::MaintenanceDecision& decision = plan_.decisions[i];
+      if (decision.verdict == plan::MaintenanceVerdict::kNothingPlanned && best != nullptr)
+        continue;
+      if (best == nullptr || decision.score > best->score) best = &decision;
+    }
+    if (runs) continue;
+    const Time now = Now();
+    JobLine line{.job_id = NewJobId(),
+                 .table = work.key,
+                 .procedure = "rewrite_data_files",
+                 .status = std::string(job::log_status::kSkipped),
+                 .reason = best != nullptr ? best->reason : std::string("the table is empty"),
+                 .started = now,
+                 .ended = now};
+    if (work.error) {
+      line.status = job::log_status::kFailed;
+      line.reason = work.error->ToString();
+      if (work.error->code == Code::kDenied) {
+        Shout({.what = "no_grant", .where = work.key, .why = line.reason, .next = kGrantRead},
+              &work.ident, *work.error);
+      }
+    }
+    Settle(work, line, work.error);
+    if (!work.error) FollowUp(work);
+    Done(std::move(line));
+  }
+}
+
+// --- running -----------------------------------------------------------------------------------
+
+void TickRun::RunJobs() {
+  ForEach(plan_.jobs.size(), options_.jobs_at_once, [this](size_t i) {
+    if (!cancel_.requested()) RunJob(plan_.jobs[i]);
+  });
+}
+
+void TickRun::RunJob(const plan::MaintenanceJob& planned) {
+  Work* work = nullptr;
+  for (Work& one : work_) {
+    const size_t first = planned.candidates.front();
+    if (first >= one.first && first < one.first + one.count) work = &one;
+  }
+  if (work == nullptr) return;
+  JobLine line{.job_id = NewJobId(),
+               .table = work->key,
+               .procedure = "rewrite_data_files",
+               .status = std::string(job::log_status::kFailed),
+               .reason = {},
+               .predicted_seconds = planned.compute_seconds,
+               .started = Now()};
+  std::unique_ptr<LeaseKeeper> keeper;
+  if (lease_) {
+    auto claim = lease_->Claim(work->key, options_.lease_ttl, cancel_);
+    AuditEvent event = Recorded("maintenance_lease", line.job_id);
+    event.resources = {{.catalog = options_.catalog,
+                        .namespace_parts = work->ident.namespace_parts,
+                        .name = work->ident.name,
+                        .object_type = "table"}};
+    if (!claim) {
+      // R292: whether there is a lease changes nothing but who does the work.
+      const std::lock_guard lock(mutex_);
+      report_.warnings.push_back(work->key +
+                                 ": no lease, going on without: " + claim.error().ToString());
+    } else if (claim->kind != ClaimResult::Kind::kAcquired) {
+      services_.metrics.Add(metric::kLeaseHeld, 1);
+      const std::lock_guard lock(mutex_);
+      report_.tables[work->report].reason = "another coordinator works on it: " + claim->holder +
+                                            ", until " + FormatTime(claim->until);
+      return;  // R293: not settled; the next tick looks again.
+    } else {
+      event.query_text =
+          claim->stolen_from.empty()
+              ? "acquired until " + FormatTime(claim->claim.until)
+              : "stolen from " + claim->stolen_from + ", until " + FormatTime(claim->claim.until);
+      Audit(std::move(event));
+      if (options_.lease == LeaseKind::kCatalog) {
+        keeper = std::make_unique<LeaseKeeper>(*lease_, claim->claim, options_.lease_ttl, cancel_);
+      }
+    }
+  }
+  try {
+    RunClaimed(*work, planned, line);
+  } catch (const std::exception& e) {
+    line.reason = std::string("internal: ") + e.what();
+    line.ended = Now();
+    Settle(*work, line, Error{Code::kInternal, line.reason, {}, {}});
+    Done(std::move(line));
+  }
+}
+
+void TickRun::RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLine& line) {
+  const Duration begin = services_.clock.Monotonic();
+  auto done = Rewrite(work, planned, line);
+  line.ended = Now();
+  line.actual_seconds = Seconds(services_.clock.Monotonic() - begin) *
+                        static_cast<double>(std::max(1, options_.ranking.model.threads));
+  std::optional<Error> error;
+  if (done) {
+    line.status = done->status == job::RewriteStatus::kCommitted ? job::log_status::kSuccess
+                  : done->status == job::RewriteStatus::kPartial ? job::log_status::kPartial
+                                                                 : job::log_status::kSkipped;
+    line.reason = done->reason;
+    line.files_in = done->files_rewritten + done->delete_files_removed;
+    line.files_out = done->files_added;
+    line.bytes_in = done->bytes_in;
+    line.bytes_out = done->bytes_out;
+    line.rows_removed = done->rows_removed;
+    line.snapshot_id = done->snapshot_id;
+    services_.metrics.Add(metric::kBytes, static_cast<double>(done->bytes_in));
+  } else {
+    error = std::move(done.error());
+    line.status = job::log_status::kFailed;
+    line.reason = error->ToString();
+    if (error->code == Code::kUnsupported) line.status = job::log_status::kSkipped;
+    if (error->code == Code::kDenied) {
+      Shout({.what = "no_grant", .where = work.key, .why = line.reason, .next = kGrantWrite},
+            &work.ident, *error);
+    }
+  }
+  Learn(work, planned, done ? &*done : nullptr, error, line);
+  Settle(work, line, error);
+  const bool well = !error;
+  Done(std::move(line));
+  if (well) FollowUp(work);
+}
+
+Result<job::RewriteResult> TickRun::Rewrite(Work& work, const plan::MaintenanceJob& planned,
+                                            JobLine& line) {
+  SessionRequest open;
+  open.job_id = line.job_id;
+  open.procedure = "rewrite_data_files";
+  open.ident = work.ident;
+  open.opted_in = [](const OptInCatalog::Properties& now) { return plan::OptedIn(now); };
+  open.property = "sqe.maintenance.enabled";
+  open.stop = Stop();
+  LITHIFY_TRY_ASSIGN(auto session, services_.sessions.Open(open));
+  // Gate 3, before anything is read: R023, R025.
+  LITHIFY_TRY_ASSIGN(const auto table, session->catalog().LoadTable(work.ident));
+  LITHIFY_TRY(session->catalog().CheckMayWrite(table));
+  job::IcebergSettings settings;
+  settings.trigger = "scheduled";
+  settings.principal = services_.sessions.actor();
+  settings.job_id = line.job_id;
+  // Polaris: a writer that comes second may roll this snapshot back instead of failing.
+  if (options_.conflict_rollback) {
+    settings.summary["polaris.internal.conflict-resolution.by-operation-type.replace"] = "rollback";
+  }
+  job::RewriteRequest request;
+  request.ident = work.ident;
+  request.options = plan::RewriteOptionsOf(work.policy);
+  request.options.only_partitions.emplace();
+  for (const size_t candidate : planned.candidates) {
+    request.options.only_partitions->push_back(work.debt->partitions[candidate - work.first]);
+  }
+  if (work.policy.max_concurrent_file_group_rewrites) {
+    request.groups_at_once_max = *work.policy.max_concurrent_file_group_rewrites;
+  }
+  return session->MakeJob(services_.progress, settings).RewriteDataFiles(request, cancel_);
+}
+
+// In this order, and never beside the rewrite: R072, T12. Each is a job of its own, with a
+// credential of its own, and stops if its own property goes.
+void TickRun::FollowUp(Work& work) {
+  const plan::TablePolicy& policy = work.policy;
+  Follow(work, "rewrite_manifests", "rewrite-manifests.enabled",
+         &plan::TablePolicy::rewrite_manifests,
+         [&](job::IcebergJob& job, JobLine& line) -> Result<std::string> {
+           LITHIFY_TRY_ASSIGN(const auto done, job.RewriteManifests(work.ident, cancel_));
+           line.files_in = done.rewritten;
+           line.files_out = done.added;
+           line.snapshot_id = done.snapshot_id;
+           return done.snapshot_id ? std::string() : std::string("nothing to gain");
+         });
+  Follow(work, "expire_snapshots", "expire-snapshots.enabled", &plan::TablePolicy::expire_snapshots,
+         [&](job::IcebergJob& job, JobLine& line) -> Result<std::string> {
+           plan::ExpireOptions options;
+           if (policy.expire_older_than) options.older_than = Now() - *policy.expire_older_than;
+           if (policy.expire_retain_last) options.retain_last = *policy.expire_retain_last;
+           LITHIFY_TRY_ASSIGN(const auto done,
+                              job.ExpireSnapshots(work.ident, options, false, cancel_));
+           line.files_in = done.files_removed;
+           return std::to_string(done.snapshots_removed) + " snapshots expired";
+         });
+  Follow(work, "remove_orphan_files", "remove-orphan-files.enabled",
+         &plan::TablePolicy::remove_orphan_files,
+         [&](job::IcebergJob& job, JobLine& line) -> Result<std::string> {
+           plan::OrphanOptions options;
+           options.older_than = Now() - policy.orphan_older_than;
+           LITHIFY_TRY_ASSIGN(const auto done,
+                              job.RemoveOrphanFiles(work.ident, options, false, cancel_));
+           line.files_in = done.files_removed;
+           line.bytes_in = done.bytes;
+           return std::to_string(done.files_removed) + " files removed";
+         });
+}
+
+void TickRun::Follow(Work& work, const std::string& procedure, const std::string& property,
+                     bool plan::TablePolicy::* wanted,
+                     const std::function<Result<std::string>(job::IcebergJob&, JobLine&)>& call) {
+  if (!(work.policy.*wanted) || cancel_.requested()) return;
+  JobLine line{.job_id = NewJobId(),
+               .table = work.key,
+               .procedure = procedure,
+               .status = std::string(job::log_status::kFailed),
+               .reason = {},
+               .started = Now()};
+  const auto run = [&]() -> Result<std::string> {
+    LITHIFY_TRY_ASSIGN(
+        auto session,
+        services_.sessions.Open({.job_id = line.job_id,
+                                 .procedure = procedure,
+                                 .ident = work.ident,
+                                 .opted_in =
+                                     [this, wanted](const OptInCatalog::Properties& properties) {
+                                       const auto now = plan::ResolvePolicy(
+                                           properties, options_.defaults, std::nullopt);
+                                       return now.enabled && now.*wanted;
+                                     },
+                                 .property = "sqe.maintenance." + property,
+                                 .stop = Stop()}));
+    job::IcebergSettings settings;
+    settings.trigger = "scheduled";
+    settings.principal = services_.sessions.actor();
+    settings.job_id = line.job_id;
+    auto job = session->MakeJob(services_.progress, settings);
+    return call(job, line);
+  };
+  auto done = run();
+  line.ended = Now();
+  if (done) {
+    line.status = job::log_status::kSuccess;
+    line.reason = std::move(*done);
+  } else {
+    line.reason = done.error().ToString();
+    if (done.error().code == Code::kDenied) {
+      Shout({.what = "no_grant", .where = work.key, .why = line.reason, .next = kGrantWrite},
+            &work.ident, done.error());
+    }
+  }
+  Done(std::move(line));
+}
+
+// --- records -----------------------------------------------------------------------------------
+
+void TickRun::Learn(const Work& work, const plan::MaintenanceJob& planned,
+                    const job::RewriteResult* done, const std::optional<Error>& error,
+                    const JobLine& line) {
+  plan::MaintenanceOutcome outcome;
+  using Kind = plan::MaintenanceOutcome::Result;
+  outcome.result = !error                           ? Kind::kCommitted
+                   : error->code == Code::kConflict ? Kind::kConflict
+                                                    : Kind::kFailed;
+  outcome.partitions = static_cast<int64_t>(planned.candidates.size());
+  outcome.files = planned.files;
+  outcome.bytes = planned.bytes;
+  outcome.compute_seconds = line.actual_seconds;
+  outcome.wall_seconds = Seconds(line.ended - line.started);
+  const std::lock_guard lock(mutex_);
+  for (const size_t candidate : planned.candidates) {
+    outcome.commits_per_hour +=
+        candidates_[candidate].commits_per_hour.value_or(state_.priors.commits_per_hour);
+  }
+  if (done != nullptr) {
+    outcome.files = done->files_rewritten;
+    outcome.bytes = done->bytes_in;
+    outcome.files_removed = done->files_rewritten - done->files_added;
+    outcome.delete_files_removed = done->delete_files_removed;
+    outcome.delete_rows_removed = done->rows_removed;
+  }
+  const bool worked = done == nullptr || done->status != job::RewriteStatus::kSkipped;
+  if (worked) state_.priors = plan::Calibrate(state_.priors, outcome);
+  // What was spent is spent, whatever became of it.
+  for (BudgetUse* use :
+       {&state_.run.all, &state_.run.of_namespace[NamespaceName(work.ident.namespace_parts)]}) {
+    use->bytes += worked ? planned.bytes : 0;
+    use->seconds += line.actual_seconds;
+    use->commits += worked ? 1 : 0;
+  }
+  if (done != nullptr) {
+    for (const size_t candidate : planned.candidates) {
+      state_.waiting_since.erase(work.key + "\n" + candidates_[candidate].partition);
+    }
+  }
+}
+
+void TickRun::Settle(Work& work, const JobLine& line, const std::optional<Error>& error) {
+  plan::RunOutcome outcome;
+  outcome.started = line.started;
+  outcome.ended = line.ended;
+  if (error) {
+    outcome.code = error->code;
+    outcome.reason = error->ToString();
+  }
+  outcome.snapshot_id = line.snapshot_id;
+  if (!outcome.snapshot_id && work.debt && work.debt->snapshot_id != 0) {
+    outcome.snapshot_id = work.debt->snapshot_id;
+  }
+  const std::lock_guard lock(mutex_);
+  plan::Record(state_.tables[work.key], work.schedule, outcome);
+}
+
+void TickRun::Done(JobLine line) {
+  services_.metrics.Add(metric::kJobs, 1,
+                        {{"lithify.procedure", line.procedure}, {"lithify.outcome", line.status}});
+  if (line.status == job::log_status::kSkipped) services_.metrics.Add(metric::kSkipped, 1);
+  if (line.status != job::log_status::kSuccess && line.status != job::log_status::kPartial) {
+    AuditEvent event = Recorded("maintenance_active", line.job_id);
+    event.failed = line.status == job::log_status::kFailed;
+    if (event.failed) event.error_code = "MaintenanceJobFailed";
+    event.error = event.failed ? line.reason : std::string();
+    event.query_text = line.procedure + " of " + line.table + ": " + line.status +
+                       (line.reason.empty() ? "" : ": " + line.reason);
+    Audit(std::move(event));
+  }
+  job::LogRow row;
+  row.job_id = line.job_id;
+  row.table_name = line.table;
+  row.trigger = job::log_trigger::kScheduled;
+  row.principal = services_.sessions.actor();
+  row.started_at_ms = Millis(line.started);
+  row.finished_at_ms = Millis(line.ended);
+  row.status = line.status;
+  row.files_in = line.files_in;
+  row.files_out = line.files_out;
+  row.bytes_in = line.bytes_in;
+  row.bytes_out = line.bytes_out;
+  row.rows_removed = line.rows_removed;
+  row.snapshot_id = line.snapshot_id;
+  // The table has no column for the procedure: the rewrite is what it is for.
+  if (line.procedure != "rewrite_data_files") {
+    row.error = Shortened(line.procedure + (line.reason.empty() ? "" : ": " + line.reason));
+  } else if (!line.reason.empty()) {
+    row.error = Shortened(line.reason);
+  }
+  const std::lock_guard lock(mutex_);
+  rows_.push_back(std::move(row));
+  report_.jobs.push_back(std::move(line));
+}
+
+Status TickRun::OpenLog() {
+  LITHIFY_TRY_ASSIGN(log_session_, services_.sessions.Open({.job_id = NewJobId(),
+                                                            .procedure = "maintenance_log",
+                                                            .ident = *options_.log,
+                                                            .stop = Stop()}));
+  log_.emplace(
+      job::MaintenanceLogServices{.catalog = log_session_->catalog(),
+                                  .locations = log_session_->locations(),
+                                  .clock = services_.clock,
+                                  .random = services_.random,
+                                  .sleep = [this](Duration d) { services_.clock.Sleep(d); }},
+      *options_.log);
+  if (options_.lease == LeaseKind::kCatalog) {
+    lease_ =
+        MakeCatalogLease(*log_, {.holder = options_.holder}, services_.clock, services_.random);
+  } else {
+    lease_ = MakeNoLease(services_.clock, services_.random);
+  }
+  if (services_.around_lease) lease_ = services_.around_lease(std::move(lease_));
+  return {};
+}
+
+// What other coordinators did, or this one before its file was lost (R157).
+void TickRun::ReadLog() {
+  if (seen_log && options_.lease == LeaseKind::kNone) return;
+  job::LogFilter filter;
+  filter.trigger = std::string(job::log_trigger::kScheduled);
+  filter.leases = false;
+  filter.finished_after_ms = Millis(Now() - options_.schedule.catch_up);
+  auto view = log_->Read(filter, cancel_);
+  log_missing = !view && view.error().code == Code::kNotFound;
+  services_.metrics.Set(metric::kLogMissing, log_missing ? 1 : 0);
+  if (!view) {
+    report_.warnings.push_back("maintenance log: " + view.error().ToString());
+    if (log_missing) {
+      // R299: efficiency and history alone.
+      log_.reset();
+      lease_.reset();
+    }
+    return;
+  }
+  seen_log = true;
+  for (const job::LogRow& row : view->rows) {
+    const bool settled = row.status == job::log_status::kSuccess ||
+                         row.status == job::log_status::kPartial ||
+                         row.status == job::log_status::kSkipped;
+    if (!settled) continue;
+    plan::RecordSettled(state_.tables[row.table_name], options_.schedule,
+                        FromMillis(row.started_at_ms));
+  }
+}
+
+void TickRun::WriteLog() {
+  if (!log_ || rows_.empty()) return;
+  if (auto written = log_->Append(rows_, CancelFlag()); !written) {
+    report_.warnings.push_back("maintenance log: " + written.error().ToString());
+    return;
+  }
+  if (++log_appends < kAppendsBetweenCompactions || cancel_.requested()) return;
+  log_appends = 0;
+  job::IcebergSettings settings;
+  settings.trigger = "scheduled";
+  settings.principal = services_.sessions.actor();
+  auto done = job::CompactMaintenanceLog(log_session_->Services(services_.progress), settings,
+                                         *options_.log, {}, cancel_);
+  if (!done) {
+    report_.warnings.push_back("maintenance log: compaction: " + done.error().ToString());
+  }
+}
+
+void TickRun::CountTables() {
+  for (const char* name : {metric::kSmallFiles, metric::kDeleteFiles, metric::kDebt}) {
+    services_.metrics.Forget(name);
+  }
+  for (const TableReport& table : report_.tables) {
+    const observe::Attributes of{{"lithify.table", table.table}};
+    const auto set = [&](const char* name, const std::optional<int64_t>& value) {
+      if (value) services_.metrics.Set(name, static_cast<double>(*value), of);
+    };
+    set(metric::kSmallFiles, table.small_files);
+    set(metric::kDeleteFiles, table.delete_files);
+    set(metric::kDebt, table.est_rewrite_bytes);
+  }
+}
+
+}  // namespace
+
+TickReport Scheduler::Tick(const TickOptions& tick, const CancelFlag& cancel) {
+  std::vector<std::string> warnings;
+  if (!state_) {
+    auto loaded = services_.state.Load();
+    if (!loaded) warnings.push_back("state: " + loaded.error().ToString());
+    state_ = loaded ? std::move(*loaded) : MaintenanceState();
+  }
+  TickRun run(services_, options_, tick, *state_, debts_, cancel);
+  run.log_missing = log_missing_;
+  run.seen_log = seen_log_;
+  run.log_appends = log_appends_;
+  TickReport report = run.Run();
+  log_missing_ = run.log_missing;
+  seen_log_ = run.seen_log;
+  log_appends_ = run.log_appends;
+  if (!tick.plan_only) {
+    if (Status saved = services_.state.Save(*state_); !saved) {
+      warnings.push_back("state: " + saved.error().ToString());
+    }
+  }
+  report.warnings.insert(report.warnings.begin(), warnings.begin(), warnings.end());
+  return report;
+}
+
+}  // namespace lithify::maintain

@@ -1,0 +1,178 @@
+#include "maintain/service.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "catalog/catalog.h"
+#include "embed/audit.h"
+#include "embed/iceberg_session.h"
+#include "maintain/lease.h"
+#include "storage/local_store.h"
+
+namespace lithify::maintain {
+namespace {
+
+std::string StateFilePath(const MaintenanceConfig& config) {
+  if (!config.scheduler.state_file.empty()) return config.scheduler.state_file;
+  return embed::StatePath("maintenance." + config.catalog + ".json");
+}
+
+const config::CatalogConfig* FindCatalog(const config::HiveConfig& shared,
+                                         const std::string& name) {
+  const auto found = std::ranges::find(shared.catalogs, name, &config::CatalogConfig::name);
+  return found == shared.catalogs.end() ? nullptr : &*found;
+}
+
+int Cores(const config::HiveConfig& shared) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return shared.jobs > 0 ? shared.jobs : cores;
+}
+
+plan::MaintenanceBudget Budget(int64_t bytes, Duration seconds, int64_t commits) {
+  return {.bytes = bytes,
+          .seconds = std::chrono::duration<double>(seconds).count(),
+          .commits = commits};
+}
+
+}  // namespace
+
+std::string StatusPath(const config::HiveConfig&, const MaintenanceConfig& config) {
+  std::filesystem::path path(StateFilePath(config));
+  return path.replace_extension(".status.json").string();
+}
+
+Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
+                                              const MaintenanceConfig& config) {
+  SchedulerOptions options;
+  options.mode = config.mode;
+  options.catalog = config.catalog;
+  if (!config.namespaces.empty()) {
+    options.namespaces.emplace();
+    for (const std::string& name : config.namespaces) {
+      // A namespace is written as a table's would be, without the table.
+      auto ident = catalog::ParseTableIdent(name + ".x");
+      if (!ident) return Fail(std::move(ident.error()).In("maintenance.namespaces"));
+      options.namespaces->push_back(std::move(ident->namespace_parts));
+    }
+  }
+  const SchedulerConfig& scheduler = config.scheduler;
+  auto cron = plan::ParseCron(scheduler.schedule);
+  if (!cron) return Fail(std::move(cron.error()).In("maintenance.scheduler.schedule"));
+  options.schedule.cron = *cron;
+  options.schedule.jitter = scheduler.jitter;
+  options.schedule.catch_up = std::max<Duration>(scheduler.catch_up, std::chrono::minutes(1));
+  options.schedule.quiet = scheduler.quiet;
+  options.schedule.on_event = scheduler.on_change;
+  options.schedule.min_interval = scheduler.min_interval;
+  options.schedule.backoff_min = std::max<Duration>(scheduler.backoff, std::chrono::seconds(1));
+  options.schedule.backoff_max = std::max(scheduler.backoff_max, options.schedule.backoff_min);
+  options.schedule.breaker_failures = scheduler.failures_max;
+  options.defaults.schedule = *cron;
+  options.defaults.target_file_size_bytes = config.compaction.target_file_size_bytes;
+  options.defaults.min_input_files = config.compaction.min_input_files;
+  options.defaults.delete_file_threshold = config.compaction.delete_file_threshold;
+  const BudgetConfig& budget = config.budget;
+  options.ranking.per_run = Budget(budget.bytes, budget.seconds, budget.commits);
+  options.ranking.per_namespace =
+      Budget(budget.namespace_bytes, budget.namespace_seconds, budget.namespace_commits);
+  // The threshold must be above 0: next to nothing lets everything pass.
+  options.ranking.threshold = std::max(1e-9, budget.gain_percent_min / 100.0);
+  options.jobs_at_once = scheduler.max_concurrent_jobs;
+  options.ranking.model.threads = std::max(1, Cores(shared) / options.jobs_at_once);
+  if (!scheduler.state_table.empty()) {
+    auto ident = catalog::ParseTableIdent(scheduler.state_table);
+    if (!ident) return Fail(std::move(ident.error()).In("maintenance.scheduler.state_table"));
+    options.log = std::move(*ident);
+  }
+  options.lease = scheduler.lease;
+  options.lease_ttl = scheduler.lease_ttl;
+  options.holder = ProcessHolder();
+  options.conflict_rollback = config.polaris.conflict_rollback;
+  LITHIFY_TRY(plan::CheckSchedule(options.schedule));
+  LITHIFY_TRY(plan::CheckMaintenanceOptions(options.ranking));
+  return options;
+}
+
+Result<std::unique_ptr<Service>> Service::Make(const Configuration& config,
+                                               embed::Environment environment,
+                                               observe::Progress& progress,
+                                               std::function<void(const Error&)> told) {
+  const MaintenanceConfig& own = config.maintenance;
+  if (own.mode == Mode::kOff) {
+    return Fail(Code::kInvalid, "the mode is \"off\"", "maintenance.mode",
+                "set it to \"advisory\" or \"active\"");
+  }
+  const config::CatalogConfig* catalog = FindCatalog(config.shared, own.catalog);
+  if (catalog == nullptr) {
+    return Fail(Code::kInvalid, "there is no catalog", "maintenance.catalog",
+                "add a [catalogs.NAME] section");
+  }
+  LITHIFY_TRY_ASSIGN(SchedulerOptions options, MakeSchedulerOptions(config.shared, own));
+  std::unique_ptr<Service> service(new Service());
+  if (!own.principal.empty() && embed::IsRestCatalog(catalog->uri)) {
+    LITHIFY_TRY_ASSIGN(service->principal_,
+                       Principal::Make(own.principal, service->clock_, service->random_));
+  }
+  config::HiveConfig shared = config.shared;
+  if (shared.audit_log.path.empty()) {
+    shared.audit_log.path = embed::StatePath("maintenance.audit.jsonl");
+  }
+  LITHIFY_TRY_ASSIGN(service->audit_,
+                     embed::OpenAuditFile(shared.audit_log, shared.audit_log.path, told));
+  service->sessions_ = MakeTableSessions(shared, *catalog, service->principal_.get(),
+                                         std::move(environment), options.ranking.model.threads);
+  const std::filesystem::path state(StateFilePath(own));
+  std::error_code error;
+  std::filesystem::create_directories(state.parent_path(), error);
+  LITHIFY_TRY_ASSIGN(service->state_store_, storage::OpenLocalStore(state.parent_path().string()));
+  service->state_ = std::make_unique<StateFile>(*service->state_store_, state.filename().string());
+  service->status_path_ = StatusPath(shared, own);
+  service->status_key_ = std::filesystem::path(service->status_path_).filename().string();
+  if (!own.query_log.empty()) service->reads_ = std::make_unique<QueryLog>(own.query_log);
+  service->interval_ = own.scheduler.tick;
+  service->scheduler_ =
+      std::make_unique<Scheduler>(SchedulerServices{.sessions = *service->sessions_,
+                                                    .clock = service->clock_,
+                                                    .random = service->random_,
+                                                    .audit = *service->audit_,
+                                                    .metrics = service->metrics_,
+                                                    .state = *service->state_,
+                                                    .progress = progress,
+                                                    .reads = service->reads_.get()},
+                                  std::move(options));
+  return service;
+}
+
+TickReport Service::Tick(const TickOptions& tick) {
+  TickReport report = scheduler_->Tick(tick, cancel_);
+  if (!tick.plan_only) {
+    if (Status kept = ReplaceObject(*state_store_, status_key_, ReportJson(report, &metrics_));
+        !kept) {
+      report.warnings.push_back("status: " + kept.error().ToString());
+    }
+  }
+  return report;
+}
+
+void Service::Run(const std::function<void(const TickReport&)>& done) {
+  while (!cancel_.requested()) {
+    const Duration begin = clock_.Monotonic();
+    done(Tick({}));
+    const Duration left = interval_ - (clock_.Monotonic() - begin);
+    std::unique_lock lock(mutex_);
+    stopped_.wait_for(lock, std::max(left, Duration::zero()),
+                      [this] { return cancel_.requested(); });
+  }
+}
+
+void Service::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    cancel_.Request();
+  }
+  stopped_.notify_all();
+}
+
+}  // namespace lithify::maintain

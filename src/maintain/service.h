@@ -1,0 +1,85 @@
+// The autonomous half as one object, put together from its configuration: principal, sessions,
+// state, scheduler. In mode off there is none (R011).
+#ifndef LITHIFY_MAINTAIN_SERVICE_H_
+#define LITHIFY_MAINTAIN_SERVICE_H_
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "config/config.h"
+#include "embed/environment.h"
+#include "maintain/maintenance_config.h"
+#include "maintain/principal.h"
+#include "maintain/query_log.h"
+#include "maintain/report.h"
+#include "maintain/scheduler.h"
+#include "maintain/state.h"
+#include "maintain/table_sessions.h"
+#include "observe/audit_log.h"
+#include "observe/metrics.h"
+#include "observe/progress.h"
+#include "storage/store.h"
+
+namespace lithify::maintain {
+
+// Where the status of the last tick is, below the directory of the state file: one JSON object, as
+// ReportJson() has it.
+std::string StatusPath(const config::HiveConfig& shared, const MaintenanceConfig& config);
+
+// Ticks one at a time; Stop() by any thread.
+class Service {
+ public:
+  // kInvalid: the mode is off, or there is no catalog. Makes no request (R009), but creates the
+  // directory of the state file. `told`: of audit records that cannot be written.
+  static Result<std::unique_ptr<Service>> Make(const Configuration& config,
+                                               embed::Environment environment,
+                                               observe::Progress& progress,
+                                               std::function<void(const Error&)> told);
+
+  TickReport Tick(const TickOptions& tick);
+  // Ticks every scheduler.tick until Stop(); `done` gets each report. What runs longer than the
+  // interval delays the next one; it never starts two.
+  void Run(const std::function<void(const TickReport&)>& done);
+  // A running job ends its group, or gives it up, and commits nothing that it has not sent (R160).
+  void Stop();
+
+  const observe::Metrics& metrics() const { return metrics_; }
+  std::string status_path() const { return status_path_; }
+
+ private:
+  Service() = default;
+
+  SystemClock clock_;
+  SystemRandom random_;
+  observe::Metrics metrics_;
+  std::unique_ptr<Principal> principal_;  // Null: the catalog knows no identities.
+  std::unique_ptr<TableSessions> sessions_;
+  std::unique_ptr<observe::AuditLog> audit_;
+  std::unique_ptr<storage::Store> state_store_;
+  std::unique_ptr<StateFile> state_;
+  std::unique_ptr<QueryLog> reads_;  // Null: none is configured.
+  std::unique_ptr<Scheduler> scheduler_;
+  std::string status_path_;
+  std::string status_key_;
+  Duration interval_ = std::chrono::seconds(60);
+  CancelFlag cancel_;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+};
+
+// The options of a scheduler, from the configuration. kInvalid for a schedule or a name that is
+// none.
+Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
+                                              const MaintenanceConfig& config);
+
+}  // namespace lithify::maintain
+
+#endif  // LITHIFY_MAINTAIN_SERVICE_H_

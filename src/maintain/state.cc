@@ -1,0 +1,113 @@
+#include "maintain/state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+
+namespace lithify::maintain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+constexpr int64_t kStateBytesMax = 256 * kMiB;
+constexpr int kReplaceTries = 5;
+
+Json OfUse(const BudgetUse& use) {
+  return Json{{"bytes", use.bytes}, {"seconds", use.seconds}, {"commits", use.commits}};
+}
+
+BudgetUse ToUse(const Json& json) {
+  return {.bytes = json.at("bytes").get<int64_t>(),
+          .seconds = json.at("seconds").get<double>(),
+          .commits = json.at("commits").get<int64_t>()};
+}
+
+int64_t Micros(Time t) { return t.time_since_epoch().count(); }
+Time FromMicros(int64_t micros) { return Time(Duration(micros)); }
+
+MaintenanceState ToState(const Json& json) {
+  MaintenanceState state;
+  for (const auto& [table, fields] : json.at("tables").items()) {
+    auto history = plan::HistoryFromFields(fields.get<std::map<std::string, std::string>>());
+    if (!history) throw std::runtime_error(table + ": " + history.error().ToString());
+    state.tables.emplace(table, std::move(*history));
+  }
+  for (const auto& [name, since] : json.at("waiting_since").items()) {
+    state.waiting_since.emplace(name, FromMicros(since.get<int64_t>()));
+  }
+  state.priors = plan::PriorsFromNumbers(json.at("priors").get<std::map<std::string, double>>());
+  const Json& run = json.at("run");
+  state.run.since = FromMicros(run.at("since").get<int64_t>());
+  state.run.all = ToUse(run.at("all"));
+  for (const auto& [name, use] : run.at("namespaces").items()) {
+    state.run.of_namespace.emplace(name, ToUse(use));
+  }
+  return state;
+}
+
+}  // namespace
+
+std::string StateJson(const MaintenanceState& state) {
+  Json out;
+  out["version"] = kVersion;
+  out["tables"] = Json::object();
+  for (const auto& [table, history] : state.tables) {
+    out["tables"][table] = plan::HistoryFields(history);
+  }
+  out["waiting_since"] = Json::object();
+  for (const auto& [name, since] : state.waiting_since) out["waiting_since"][name] = Micros(since);
+  out["priors"] = plan::PriorsToNumbers(state.priors);
+  Json& run = out["run"];
+  run["since"] = Micros(state.run.since);
+  run["all"] = OfUse(state.run.all);
+  run["namespaces"] = Json::object();
+  for (const auto& [name, use] : state.run.of_namespace) run["namespaces"][name] = OfUse(use);
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<MaintenanceState> ParseState(std::string_view text) {
+  if (text.empty()) return MaintenanceState();
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("version").get<int>() != kVersion) {
+      return Fail(Code::kCorrupt, "version " + json.at("version").dump() + " is not known", {},
+                  "an older lithify reads no newer state");
+    }
+    return ToState(json);
+  } catch (const std::exception& e) {
+    return Fail(Code::kCorrupt, std::string("no state of maintenance: ") + e.what());
+  }
+}
+
+Result<MaintenanceState> StateFile::Load() {
+  const std::string where = store_.Describe() + "/" + key_;
+  auto blob = store_.Get(key_, kStateBytesMax);
+  if (!blob && blob.error().code == Code::kNotFound) return MaintenanceState();
+  if (!blob) return Fail(std::move(blob.error()).In(where));
+  auto state = ParseState(blob->bytes);
+  if (!state) {
+    return Fail(
+        std::move(state.error())
+            .In(where)
+            .Hint("move the file away: runs are then known from the maintenance log alone"));
+  }
+  return state;
+}
+
+Status StateFile::Save(const MaintenanceState& state) {
+  return ReplaceObject(store_, key_, StateJson(state));
+}
+
+Status ReplaceObject(storage::Store& store, const std::string& key, std::string_view bytes) {
+  Status done;
+  for (int i = 0; i < kReplaceTries; ++i) {
+    auto known = store.Stat(key);
+    if (!known && known.error().code != Code::kNotFound) return Fail(std::move(known.error()));
+    done = known ? store.PutIf(key, bytes, known->version) : store.PutNew(key, bytes);
+    if (done || done.error().code != Code::kConflict) return done;
+  }
+  return done;
+}
+
+}  // namespace lithify::maintain

@@ -1,0 +1,68 @@
+// What a scheduler must know after a restart (R157): when each table was run, what is learned, how
+// much of the run's budget is spent. A file of this machine; where it is lost, the maintenance log
+// has the runs.
+#ifndef LITHIFY_MAINTAIN_STATE_H_
+#define LITHIFY_MAINTAIN_STATE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "plan/maintenance_plan.h"
+#include "plan/schedule.h"
+#include "storage/store.h"
+
+namespace lithify::maintain {
+
+struct BudgetUse {
+  int64_t bytes = 0;
+  double seconds = 0;
+  int64_t commits = 0;
+  bool operator==(const BudgetUse&) const = default;
+};
+
+// Since the last fire of the configuration's own schedule: what budgets are of.
+struct RunUse {
+  Time since;
+  BudgetUse all;
+  std::map<std::string, BudgetUse> of_namespace;
+  bool operator==(const RunUse&) const = default;
+};
+
+struct MaintenanceState {
+  std::map<std::string, plan::TableHistory> tables;  // By "catalog.ns.table".
+  // When a partition of a table became worth doing and was not done: "table\npartition".
+  std::map<std::string, Time> waiting_since;
+  plan::MaintenancePriors priors;
+  RunUse run;
+};
+
+std::string StateJson(const MaintenanceState& state);
+// kCorrupt, with where, for what is no state. An empty text is an empty state.
+Result<MaintenanceState> ParseState(std::string_view text);
+
+// The object `key`, replaced as a whole or not at all. One process at a time: a second one that
+// replaces it meanwhile is kConflict.
+class StateFile {
+ public:
+  // `store` outlives it.
+  StateFile(storage::Store& store, std::string key) : store_(store), key_(std::move(key)) {}
+  // An empty state where there is none; kCorrupt where something else is there.
+  Result<MaintenanceState> Load();
+  Status Save(const MaintenanceState& state);
+
+ private:
+  storage::Store& store_;
+  const std::string key_;
+};
+
+// Replaces the object, whatever it was.
+Status ReplaceObject(storage::Store& store, const std::string& key, std::string_view bytes);
+
+}  // namespace lithify::maintain
+
+#endif  // LITHIFY_MAINTAIN_STATE_H_

@@ -1,0 +1,77 @@
+#include "maintain/state.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "base/manual_clock.h"
+#include "base/text.h"
+#include "storage/memory_store.h"
+
+namespace lithify::maintain {
+namespace {
+
+const Time kNow = ParseTime("2026-11-30T12:00:00Z").value();
+const ManualClock kClock;
+
+MaintenanceState Full() {
+  MaintenanceState state;
+  plan::TableHistory& history = state.tables["lake.sales.\"odd.name\""];
+  history.settled = {{kNow - std::chrono::hours(1), kNow}};
+  history.failures_in_row = 2;
+  history.last_code = Code::kTransient;
+  history.last_reason = "no \"answer\"\n\xff";
+  history.snapshot_id = 7;
+  state.waiting_since["lake.sales.o\nday=1"] = kNow;
+  state.priors.seconds_per_commit = 3.5;
+  state.priors.outcomes = 12;
+  state.run = {.since = kNow,
+               .all = {.bytes = 10, .seconds = 1.5, .commits = 2},
+               .of_namespace = {{"sales", {.bytes = 9, .seconds = 1, .commits = 1}}}};
+  return state;
+}
+
+TEST(MaintenanceStateFile, WhatIsSavedIsLoaded) {
+  auto store = std::make_unique<storage::MemoryStore>(kClock);
+  StateFile file(*store, "maintain/state.json");
+  const auto none = file.Load();
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->tables.empty());
+  MaintenanceState state = Full();
+  state.tables.begin()->second.last_reason = "no \"answer\"\n";
+  ASSERT_TRUE(file.Save(state));
+  auto loaded = file.Load();
+  ASSERT_TRUE(loaded) << loaded.error().ToString();
+  EXPECT_EQ(loaded->tables, state.tables);
+  EXPECT_EQ(loaded->waiting_since, state.waiting_since);
+  EXPECT_EQ(loaded->run, state.run);
+  EXPECT_EQ(loaded->priors.seconds_per_commit, 3.5);
+  EXPECT_EQ(loaded->priors.outcomes, 12);
+  state.tables.clear();
+  ASSERT_TRUE(file.Save(state));
+  EXPECT_TRUE(file.Load()->tables.empty());
+}
+
+TEST(MaintenanceStateFile, BrokenTextIsNoBrokenFile) {
+  const auto state = ParseState(StateJson(Full()));
+  ASSERT_TRUE(state) << state.error().ToString();
+  EXPECT_EQ(state->tables.begin()->second.last_reason, "no \"answer\"\n\xef\xbf\xbd");
+}
+
+TEST(MaintenanceStateFile, WhatIsNoStateIsSaid) {
+  for (const char* text : {"{", "[]", "{}", R"({"version":2})", R"({"version":"1"})",
+                           R"({"version":1,"tables":{"a":{"attempts_in_row":"x"}},
+                               "waiting_since":{},"priors":{},"run":{}})"}) {
+    const auto state = ParseState(text);
+    ASSERT_FALSE(state) << text;
+    EXPECT_EQ(state.error().code, Code::kCorrupt) << text;
+  }
+  auto store = std::make_unique<storage::MemoryStore>(kClock);
+  ASSERT_TRUE(store->PutNew("s", "no"));
+  StateFile file(*store, "s");
+  EXPECT_EQ(file.Load().error().code, Code::kCorrupt);
+  EXPECT_NE(file.Load().error().ToString().find("move the file away"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lithify::maintain
