@@ -92,8 +92,9 @@ class Catalog {
   virtual Result<bool> CreateNamespace(const std::vector<std::string>& parts,
                                        const std::map<std::string, std::string>& properties);
   // Makes an empty table. kConflict: there is one already, or a view, which stays as it is;
-  // kNotFound: there is no such namespace; kInvalid: no location is given and none is known, or the
-  // draft makes no sense; kUnknownOutcome as of a commit. kUnsupported as CreateNamespace().
+  // kNotFound: there is no such namespace, though some servers make the table all the same;
+  // kInvalid: no location is given and none is known, or the draft makes no sense; kUnknownOutcome
+  // as of a commit. kUnsupported as CreateNamespace().
   virtual Result<LoadedTable> CreateTable(const TableIdent& ident, const TableDraft& draft);
 
   // For messages: "sqlite:///lake/catalog.db".

@@ -13,6 +13,7 @@
 
 #include "base/parallel.h"
 #include "commit/iceberg_commit.h"
+#include "commit/iceberg_manifests.h"
 #include "job/from_exception.h"
 #include "job/iceberg_job.h"
 #include "table/iceberg_manifest.h"
@@ -306,6 +307,7 @@ Result<LiveSet> LoadLiveFiles(storage::Locations& locations, const iceberg::Tabl
   if (options.matching_only && options.filter != nullptr) {
     std::erase_if(manifests, [&](const ManifestFile& manifest) {
       const iceberg::PartitionSpec* spec = table.FindSpec(manifest.partition_spec_id);
+      if (!commit::HasLiveFiles(manifest)) return true;
       return manifest.content == iceberg::ManifestContent::kData && spec != nullptr &&
              !options.filter->MayMatch(manifest, *spec);
     });

@@ -236,7 +236,14 @@ Result<LogView> MaintenanceLog::Read(const LogFilter& filter, const CancelFlag& 
     if (!rows) return in_log(std::move(rows.error()));
     for (const rewrite::Row& values : *rows) {
       LogRow row = FromValues(values);
-      if (Matches(filter, row)) view.rows.push_back(std::move(row));
+      if (!Matches(filter, row)) continue;
+      if (std::ssize(view.rows) >= filter.rows_max) {
+        return in_log({Code::kLimit,
+                       "more than " + FormatCount(filter.rows_max) + " rows match",
+                       {},
+                       "ask for fewer days, or one table"});
+      }
+      view.rows.push_back(std::move(row));
     }
   }
   view.files_read = (*scan)->files_read();

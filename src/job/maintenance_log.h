@@ -79,6 +79,7 @@ struct LogFilter {
   bool leases = true;  // False: rows of jobs alone (R148).
   std::optional<std::string> table_name = {};
   std::optional<int64_t> finished_after_ms = {};  // finished_at_ms > it.
+  int64_t rows_max = 1'000'000;                   // More that match are kLimit.
 };
 
 struct LogView {

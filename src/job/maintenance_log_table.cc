@@ -60,16 +60,18 @@ Result<InitResult> Existing(const catalog::LoadedTable& table) {
   return InitResult{false, false, table.metadata.location};
 }
 
-int AppendsSinceRewrite(const iceberg::TableMetadata& table) {
-  int appends = 0;
+// Where the history ends before a compaction is seen in it, somebody else expires snapshots, and
+// nobody can tell: then there may be much to do.
+bool HasAppends(const iceberg::TableMetadata& table, int wanted) {
   const iceberg::Snapshot* at = table.RefSnapshot("main");
-  for (size_t steps = 0; at != nullptr && steps < table.snapshots.size(); ++steps) {
+  for (int appends = 0; at != nullptr; ++appends) {
     const auto operation = at->summary.find("operation");
-    if (operation != at->summary.end() && operation->second == "replace") break;
-    ++appends;
-    at = at->parent_snapshot_id ? table.FindSnapshot(*at->parent_snapshot_id) : nullptr;
+    if (operation != at->summary.end() && operation->second == "replace") return appends >= wanted;
+    if (appends >= wanted) return true;
+    if (!at->parent_snapshot_id) return appends + 1 >= wanted;
+    at = table.FindSnapshot(*at->parent_snapshot_id);
   }
-  return appends;
+  return table.RefSnapshot("main") != nullptr;
 }
 
 // Somebody else is at it.
@@ -159,7 +161,7 @@ Result<LogCompaction> CompactMaintenanceLog(const IcebergServices& services,
   LogCompaction result;
   LITHIFY_TRY_ASSIGN(const auto table, services.catalog.LoadTable(ident));
   LITHIFY_TRY(CheckLogSchema(table.metadata.schema()));
-  if (AppendsSinceRewrite(table.metadata) < options.appends_min) return result;
+  if (!HasAppends(table.metadata, options.appends_min)) return result;
   result.ran = true;
   IcebergJob job(services, settings);
   RewriteRequest request;

@@ -173,6 +173,8 @@ TEST_F(MaintenanceLogTest, R148FiltersAreExactAndFilesThatCannotMatchAreNotRead)
   EXPECT_EQ(Log().Read({.leases = false}, cancel_)->files_read, 1);
   EXPECT_EQ(Log().Read({.finished_after_ms = NowMs() + 1000}, cancel_)->files_read, 1);
   EXPECT_EQ(Log().Read({.trigger = "none"}, cancel_)->files_read, 0);
+  EXPECT_TRUE(Log().Read({.rows_max = 3}, cancel_));
+  EXPECT_EQ(Log().Read({.rows_max = 2}, cancel_).error().code, Code::kLimit);
 }
 
 // A table as another program made it: another order, other ids, columns of its own, nothing
@@ -330,14 +332,29 @@ TEST_F(MaintenanceLogTest, Q17CompactionWaitsForEnoughAppendsAndLosesRacesQuietl
   EXPECT_FALSE(Compact({.appends_min = 2}).ran);
   EXPECT_THAT(Tables({}), UnorderedElementsAre("a", "b"));
 
+  // Where others expire snapshots nobody can tell how many appends there were.
   Put({Row("c")});
   Put({Row("d")});
+  const auto table = catalog_.LoadTable(DefaultLogIdent()).value();
+  std::vector<int64_t> old;
+  for (const iceberg::Snapshot& snapshot : table.metadata.snapshots) {
+    if (snapshot.snapshot_id != table.metadata.current_snapshot_id) {
+      old.push_back(snapshot.snapshot_id);
+    }
+  }
+  const std::vector<table::TableUpdate> expire = {table::RemoveSnapshots{old}};
+  ASSERT_TRUE(catalog_.CommitTable(DefaultLogIdent(), {}, expire));
+  EXPECT_TRUE(Compact({.appends_min = 100}).ran);
+  EXPECT_FALSE(Compact({.appends_min = 100}).ran);
+
+  Put({Row("e")});
+  Put({Row("f")});
   MemoryCatalog::Hooks hooks;
   hooks.fault = [](const catalog::TableIdent&) { return Fault::kConflict; };
   catalog_.set_hooks(hooks);
   EXPECT_TRUE(Compact({.appends_min = 2}).ran);
   catalog_.set_hooks({});
-  EXPECT_THAT(Tables({}), UnorderedElementsAre("a", "b", "c", "d"));
+  EXPECT_THAT(Tables({}), UnorderedElementsAre("a", "b", "c", "d", "e", "f"));
 }
 
 TEST(MaintenanceLogDdl, IsWhatInitMakes) {
