@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "embed/claim_holder.h"
+#include "maintain/lease_guard.h"
 
 namespace lithify::maintain {
 namespace {
@@ -124,7 +125,8 @@ LogRow CatalogLease::EndRow(const std::string& key, const ClaimState& claim, int
 
 Result<bool> CatalogLease::AppendOn(const Seen& seen, const std::vector<LogRow>& rows,
                                     const CancelFlag& cancel) {
-  const auto done = log_.AppendOn(seen.view, rows, cancel);
+  const auto done =
+      guard::kLeaseHead ? log_.AppendOn(seen.view, rows, cancel) : log_.Append(rows, cancel);
   if (done) return true;
   if (done.error().code == Code::kConflict) return false;
   return Fail(done.error());
