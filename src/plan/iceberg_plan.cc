@@ -671,15 +671,20 @@ TableHealth AssessHealth(const iceberg::TableMetadata& table, const LiveSet& liv
   return health;
 }
 
-bool OptedIn(const std::map<std::string, std::string>& properties, std::string_view name) {
+bool OptedInTo(const std::map<std::string, std::string>& properties, std::string_view name,
+               std::span<const std::string_view> prefixes) {
   bool opted_in = false;
-  for (const std::string_view prefix : kMaintenancePrefixes) {
-    const auto found = properties.find(std::string(prefix) + std::string(name));
+  for (const std::string_view prefix : prefixes) {
+    const auto found = properties.find(std::string(prefix) + "." + std::string(name));
     if (found == properties.end()) continue;
     if (found->second != "true") return false;
     opted_in = true;
   }
   return opted_in;
+}
+
+bool OptedIn(const std::map<std::string, std::string>& properties) {
+  return OptedInTo(properties, "enabled", kMaintenancePrefixes);
 }
 
 }  // namespace lithify::plan

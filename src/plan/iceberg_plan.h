@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -130,13 +131,16 @@ struct TableHealth {
 TableHealth AssessHealth(const iceberg::TableMetadata& table, const iceberg::LiveSet& live,
                          const iceberg::DeleteIndex& deletes, const RewriteOptions& options);
 
-// Properties of maintenance are read under both prefixes (R054).
-inline constexpr std::array<std::string_view, 2> kMaintenancePrefixes = {"sqe.maintenance.",
-                                                                         "lithify.maintenance."};
-// The only place that decides on an opt-in: at least one of the two properties is set, and each
-// that is set is literally "true", letter by letter (R028): anything else is a no.
-bool OptedIn(const std::map<std::string, std::string>& properties,
-             std::string_view name = "enabled");
+// Properties of maintenance are read under all of the prefixes, of which these are the default ones
+// (R054).
+inline constexpr std::array<std::string_view, 2> kMaintenancePrefixes = {"sqe.maintenance",
+                                                                         "lithify.maintenance"};
+// The only place that decides on an opt-in: at least one of the properties "PREFIX.NAME" is set,
+// and each that is set is literally "true", letter by letter (R028): anything else is a no.
+bool OptedInTo(const std::map<std::string, std::string>& properties, std::string_view name,
+               std::span<const std::string_view> prefixes);
+// To maintenance at all: "enabled", under the default prefixes.
+bool OptedIn(const std::map<std::string, std::string>& properties);
 
 }  // namespace lithify::plan
 

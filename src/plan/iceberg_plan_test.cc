@@ -835,8 +835,10 @@ TEST(IcebergHealth, R054OptedInOnlyIfNobodyObjects) {
   EXPECT_FALSE(OptedIn({{sqe, "true"}, {own, ""}}));
   EXPECT_FALSE(OptedIn({{"maintenance.enabled", "true"}}));
   const char* expire = "lithify.maintenance.expire-snapshots.enabled";
-  EXPECT_TRUE(OptedIn({{expire, "true"}}, "expire-snapshots.enabled"));
-  EXPECT_FALSE(OptedIn({{sqe, "true"}}, "expire-snapshots.enabled"));
+  const char* name = "expire-snapshots.enabled";
+  EXPECT_TRUE(OptedInTo({{expire, "true"}}, name, kMaintenancePrefixes));
+  EXPECT_FALSE(OptedInTo({{sqe, "true"}}, name, kMaintenancePrefixes));
+  EXPECT_FALSE(OptedInTo({{expire, "true"}}, name, std::span(kMaintenancePrefixes).first(1)));
 }
 
 }  // namespace

@@ -37,8 +37,7 @@ constexpr std::array<std::string_view, 13> kNames = {
 
 constexpr std::string_view kConfiguration = "configuration";
 constexpr const char* kWriteTarget = "write.target-file-size-bytes";
-// So far a group of files can be made for it (CheckOptions).
-constexpr int64_t kTargetMax = int64_t{100} << 30;
+constexpr int64_t kTargetMax = int64_t{1} << 40;
 constexpr int kCountMax = 1'000'000;
 constexpr int kConcurrentMax = 1000;
 constexpr Duration kAgeMax = std::chrono::days(36'525);
@@ -174,7 +173,10 @@ class Resolver {
  public:
   Resolver(const Properties& properties, const MaintenanceDefaults& defaults,
            const std::optional<CatalogPolicy>& catalog)
-      : properties_(properties), defaults_(defaults), catalog_(catalog) {}
+      : properties_(properties),
+        defaults_(defaults),
+        catalog_(catalog),
+        prefixes_(defaults.prefixes.begin(), defaults.prefixes.end()) {}
 
   TablePolicy Resolve() {
     ResolveEnabled();
@@ -200,15 +202,19 @@ class Resolver {
     return found == properties_.end() ? nullptr : &found->second;
   }
 
+  static std::string Property(std::string_view prefix, std::string_view name) {
+    return std::string(prefix) + "." + std::string(name);
+  }
+
   std::string PolicyName() const { return "policy " + catalog_->name; }
 
   // ----- opt-ins
 
   bool ResolveOptIn(std::string_view name) {
-    const bool opted_in = OptedIn(properties_, name);
+    const bool opted_in = OptedInTo(properties_, name, prefixes_);
     bool any_true = false;
-    for (const std::string_view prefix : kMaintenancePrefixes) {
-      const std::string property = std::string(prefix) + std::string(name);
+    for (const std::string_view prefix : prefixes_) {
+      const std::string property = Property(prefix, name);
       const std::string* value = Find(property);
       if (value == nullptr) continue;
       any_true = any_true || *value == "true";
@@ -231,9 +237,11 @@ class Resolver {
     policy_.enabled = ResolveOptIn(kEnabled);
     const auto source = policy_.sources.find(std::string(kEnabled));
     if (source == policy_.sources.end()) {
-      policy_.enabled_reason =
-          "neither sqe.maintenance.enabled nor lithify.maintenance.enabled is "
-          "set";
+      policy_.enabled_reason = "not set: ";
+      for (const std::string_view prefix : prefixes_) {
+        if (prefix != prefixes_.front()) policy_.enabled_reason += ", ";
+        policy_.enabled_reason += Property(prefix, kEnabled);
+      }
       return;
     }
     policy_.enabled_reason = source->second + " is " +
@@ -292,32 +300,34 @@ class Resolver {
     }
   }
 
-  // Both prefixes above what holds; then the setting is done.
+  // All prefixes above what holds; then the setting is done.
   template <typename T>
-  std::optional<T> TakeTable(const Kind<T>& kind, Held<T> held) {
-    std::array<Held<T>, 2> set;
-    for (size_t i = 0; i < set.size(); ++i) {
-      set[i] = held;
-      TakeProperty(kind, std::string(kMaintenancePrefixes[i]) + std::string(kind.name), set[i]);
+  std::optional<T> TakeTable(const Kind<T>& kind, const Held<T>& next) {
+    std::vector<Held<T>> set;
+    for (const std::string_view prefix : prefixes_) {
+      Held<T> one = next;
+      TakeProperty(kind, Property(prefix, kind.name), one);
+      if (one.source != next.source) set.push_back(std::move(one));
     }
-    const bool first = set[0].source != held.source;
-    const bool second = set[1].source != held.source;
-    if (first && second && !IsSame(*set[0].value, *set[1].value)) {
-      held = Stricter(kind, set[0], set[1], held);
-    } else if (first || second) {
-      held = first ? set[0] : set[1];
-    }
+    const Held<T>& held = set.empty() ? next : Strictest(kind, set, next);
     policy_.sources[std::string(kind.name)] = held.source;
     return held.value;
   }
 
   template <typename T>
-  Held<T> Stricter(const Kind<T>& kind, const Held<T>& a, const Held<T>& b, const Held<T>& next) {
-    const Held<T>* held = &next;
-    if (kind.stricter) held = kind.stricter(*b.value, *a.value) ? &b : &a;
-    const std::string* raw = Find(b.source);
-    Warn(b.source, *raw,
-         a.source + " is " + kind.text(*a.value) + ", and the two disagree; " +
+  const Held<T>& Strictest(const Kind<T>& kind, const std::vector<Held<T>>& set,
+                           const Held<T>& next) {
+    const Held<T>* held = &set.front();
+    const Held<T>* other = nullptr;  // Says something else than the first.
+    for (const Held<T>& one : set) {
+      if (IsSame(*one.value, *set.front().value)) continue;
+      if (other == nullptr) other = &one;
+      if (kind.stricter && kind.stricter(*one.value, *held->value)) held = &one;
+    }
+    if (other == nullptr) return *held;
+    if (!kind.stricter) held = &next;
+    Warn(other->source, *Find(other->source),
+         set.front().source + " is " + kind.text(*set.front().value) + ", and the two disagree; " +
              HeldText(kind, *held));
     return *held;
   }
@@ -408,15 +418,16 @@ class Resolver {
   }
 
   void WarnOfUnknown() {
-    for (const std::string_view prefix : kMaintenancePrefixes) {
-      for (auto at = properties_.lower_bound(std::string(prefix));
+    for (const std::string_view bare : prefixes_) {
+      const std::string prefix = std::string(bare) + ".";
+      for (auto at = properties_.lower_bound(prefix);
            at != properties_.end() && at->first.starts_with(prefix); ++at) {
         const std::string_view name = std::string_view(at->first).substr(prefix.size());
         if (std::ranges::find(kNames, name) != kNames.end()) continue;
         const std::string_view near = Nearest(name, kNames);
         Warn(at->first, at->second,
              "there is no such property" +
-                 (near.empty() ? "" : "; " + std::string(prefix) + std::string(near) + " is one"));
+                 (near.empty() ? "" : "; " + prefix + std::string(near) + " is one"));
       }
     }
   }
@@ -424,6 +435,7 @@ class Resolver {
   const Properties& properties_;
   const MaintenanceDefaults& defaults_;
   const std::optional<CatalogPolicy>& catalog_;
+  const std::vector<std::string_view> prefixes_;
   TablePolicy policy_;
 };
 
@@ -453,6 +465,8 @@ TablePolicy ResolvePolicy(const Properties& properties, const MaintenanceDefault
 RewriteOptions RewriteOptionsOf(const TablePolicy& policy) {
   RewriteOptions options;
   options.target_file_size_bytes = policy.target_file_size_bytes;
+  options.max_file_group_size_bytes =
+      std::max(options.max_file_group_size_bytes, policy.target_file_size_bytes);
   options.min_input_files = policy.min_input_files;
   options.delete_file_threshold = policy.delete_file_threshold;
   return options;

@@ -27,6 +27,8 @@ std::optional<Strategy> ParseStrategy(std::string_view text);
 // The values that hold where neither the table nor its catalog says anything (R039, R040). Ranges
 // are enforced by config.
 struct MaintenanceDefaults {
+  // Of the tables' properties, without the dot at their end ([maintenance] property_prefixes).
+  std::vector<std::string> prefixes{kMaintenancePrefixes.begin(), kMaintenancePrefixes.end()};
   Cron schedule;
   int64_t target_file_size_bytes = 512 * kMiB;
   int min_input_files = 5;
@@ -98,17 +100,18 @@ struct TablePolicy {
 // Precedence: property of the table > policy of the catalog > configuration. `target` is also
 // taken from the table's write.target-file-size-bytes, between its own property and the policy.
 //
-// Two prefixes that disagree: for opt-ins "false" wins; for the schedule the one with fewer fires;
-// for target-file-size-bytes the smaller, for min-input-files the larger, for
-// delete-file-threshold 0 (off), else the larger; for the strategy the one that moves less (binpack
-// before sort before zorder); for both older-than and retain-last the larger. Neither of two sort
-// orders is more restrictive: what comes next holds. If one of the two cannot be read, the other
-// one holds.
+// Prefixes that disagree: for opt-ins "false" wins; for the schedule the one with fewer fires, or
+// of as many the one of the first prefix; for target-file-size-bytes the smaller, for
+// min-input-files the larger, for delete-file-threshold 0 (off), else the larger; for the strategy
+// the one that moves less (binpack before sort before zorder); for older-than and retain-last the
+// larger. No sort order is more restrictive than another: what comes next holds. Of those that
+// cannot be read only the warning stays.
 TablePolicy ResolvePolicy(const std::map<std::string, std::string>& properties,
                           const MaintenanceDefaults& defaults,
                           const std::optional<CatalogPolicy>& catalog_policy);
 
-// For the planner: health and rewrite get the same values (R052). Passes CheckOptions.
+// For the planner: health and rewrite get the same values (R052). Passes CheckOptions if the
+// defaults were in range.
 RewriteOptions RewriteOptionsOf(const TablePolicy& policy);
 
 }  // namespace lithify::plan

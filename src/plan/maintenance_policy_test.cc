@@ -49,8 +49,7 @@ Both Disagree(const std::string& name, const std::string& sqe, const std::string
 TEST(MaintenancePolicy, NothingSetIsNotEnabled) {
   const TablePolicy policy = Resolved({{"write.format.default", "parquet"}});
   EXPECT_FALSE(policy.enabled);
-  EXPECT_EQ(policy.enabled_reason,
-            "neither sqe.maintenance.enabled nor lithify.maintenance.enabled is set");
+  EXPECT_EQ(policy.enabled_reason, "not set: sqe.maintenance.enabled, lithify.maintenance.enabled");
   EXPECT_EQ(policy.schedule.text, "0 2 * * *");
   EXPECT_EQ(policy.target_file_size_bytes, 512 * kMiB);
   EXPECT_EQ(policy.min_input_files, 5);
@@ -144,8 +143,9 @@ TEST(MaintenancePolicy, R050WhatCannotBeTakenIsWarnedOf) {
       HasSubstr("must be a size, like 268435456 or 256MiB; the value of configuration holds: "
                 "512.0 MiB"));
   EXPECT_THAT(refused("compaction.target-file-size-bytes", "0"),
-              HasSubstr("between 1 B and 100.0 GiB"));
-  EXPECT_THAT(refused("compaction.target-file-size-bytes", "101GiB"), HasSubstr("between 1 B and"));
+              HasSubstr("between 1 B and 1.0 TiB"));
+  EXPECT_THAT(refused("compaction.target-file-size-bytes", "1025GiB"),
+              HasSubstr("between 1 B and"));
   EXPECT_THAT(refused("compaction.min-input-files", "0"), HasSubstr("from 1 to 1,000,000"));
   EXPECT_THAT(refused("compaction.min-input-files", "5 files"), HasSubstr("whole number"));
   EXPECT_THAT(refused("compaction.min-input-files", "99999999999999999999"),
@@ -221,6 +221,26 @@ TEST(MaintenancePolicy, R054TheStricterOfTwoHolds) {
   EXPECT_EQ(both.policy.min_input_files, 7);
   EXPECT_THAT(both.warning, HasSubstr("sqe.maintenance.compaction.min-input-files is \"many\""));
   EXPECT_EQ(Disagree(c + "min-input-files", "7", "").policy.min_input_files, 7);
+}
+
+TEST(MaintenancePolicy, PrefixesAreConfigured) {
+  MaintenanceDefaults defaults;
+  defaults.prefixes = {"acme", "sqe.maintenance", "acme.two"};
+  Properties properties = {{"acme.enabled", "true"},
+                           {"acme.two.enabled", "true"},
+                           {"lithify.maintenance.enabled", "false"},
+                           {"acme.compaction.min-input-files", "3"},
+                           {"sqe.maintenance.compaction.min-input-files", "5"},
+                           {"acme.two.compaction.min-input-files", "4"}};
+  TablePolicy policy = ResolvePolicy(properties, defaults, std::nullopt);
+  EXPECT_TRUE(policy.enabled);
+  EXPECT_EQ(policy.min_input_files, 5);
+  properties["sqe.maintenance.enabled"] = "false";
+  EXPECT_FALSE(ResolvePolicy(properties, defaults, std::nullopt).enabled);
+  defaults.prefixes = {"x"};
+  policy = ResolvePolicy(properties, defaults, std::nullopt);
+  EXPECT_EQ(policy.enabled_reason, "not set: x.enabled");
+  EXPECT_EQ(policy.sources.at("compaction.min-input-files"), "configuration");
 }
 
 TEST(MaintenancePolicy, WhatFollowsTheRewriteIsOptedInApart) {
@@ -311,7 +331,7 @@ TEST(MaintenancePolicy, DamagedCatalogPolicyIsWarnedOf) {
     EXPECT_EQ(policy.target_file_size_bytes, 512 * kMiB);
     ASSERT_EQ(policy.warnings.size(), 1U);
     EXPECT_EQ(policy.warnings[0].property, "policy p: target_file_size_bytes");
-    EXPECT_THAT(policy.warnings[0].message, HasSubstr("must be between 1 B and 100.0 GiB"));
+    EXPECT_THAT(policy.warnings[0].message, HasSubstr("must be between 1 B and 1.0 TiB"));
   }
   const TablePolicy policy = Resolved(
       {}, CatalogPolicy{
@@ -326,7 +346,7 @@ TEST(MaintenancePolicy, DamagedCatalogPolicyIsWarnedOf) {
 }
 
 TEST(MaintenancePolicy, R052TheSameValuesForThePlanner) {
-  for (const char* target : {"1", "100GiB", "256MiB"}) {
+  for (const char* target : {"1", "1TiB", "256MiB"}) {
     const TablePolicy policy =
         Resolved({{"sqe.maintenance.compaction.target-file-size-bytes", target},
                   {"sqe.maintenance.compaction.min-input-files", "1000000"},

@@ -44,6 +44,11 @@ std::string ShortTime(Time t) {
 
 std::string InTime(Time at, Time now) { return ShortTime(at) + ", in " + FormatDuration(at - now); }
 
+// A fire is of a minute.
+Duration CatchUp(const ScheduleOptions& options) {
+  return std::max<Duration>(options.catch_up, std::chrono::minutes(1));
+}
+
 // What a clock that is right now cannot have seen.
 class Disbelief {
  public:
@@ -91,7 +96,7 @@ std::string Forget(TableHistory& history, const ScheduleOptions& options, Time n
   Disbelief disbelief(now, options.skew);
   disbelief.OfSpans(history.settled);
   // Nobody can tell which fires the table has seen: rather one run too many than one too few.
-  disbelief.Of(history.first_seen, "the first look at the table", now - options.catch_up);
+  disbelief.Of(history.first_seen, "the first look at the table", now - CatchUp(options));
   disbelief.Of(history.last_ended, "the end of the last attempt", now);
   disbelief.Of(history.failed_at, "the last failure", now);
   disbelief.Of(history.snapshot_seen, "the last look at the snapshot", now);
@@ -99,34 +104,35 @@ std::string Forget(TableHistory& history, const ScheduleOptions& options, Time n
   return disbelief.sentence();
 }
 
-// The two neighbours with the least between them become one: what lies between was let go.
-void JoinNearest(std::vector<TableHistory::Span>& spans) {
-  const auto between = [&](size_t i) {
-    return std::max(spans[i].from, spans[i + 1].from) - std::min(spans[i].to, spans[i + 1].to);
+// What touches becomes one; then, while there are too many, the two neighbours with the least
+// between them: what lies between was let go.
+void Join(std::vector<TableHistory::Span>& spans) {
+  const auto between = [&](size_t i) { return spans[i + 1].from - spans[i].to; };
+  const auto join = [&](size_t i) {
+    spans[i + 1].from = std::min(spans[i].from, spans[i + 1].from);
+    spans.erase(spans.begin() + static_cast<std::ptrdiff_t>(i));
   };
-  size_t best = 0;
-  for (size_t i = 1; i + 1 < spans.size(); ++i) {
-    if (between(i) < between(best)) best = i;
+  for (size_t i = spans.size() - 1; i-- > 0;) {
+    if (between(i) <= Duration::zero()) join(i);
   }
-  spans[best + 1].from = std::min(spans[best].from, spans[best + 1].from);
-  spans[best + 1].to = std::max(spans[best].to, spans[best + 1].to);
-  spans.erase(spans.begin() + static_cast<std::ptrdiff_t>(best));
+  while (spans.size() > kSpansMax) {
+    size_t best = 0;
+    for (size_t i = 1; i + 1 < spans.size(); ++i) {
+      if (between(i) < between(best)) best = i;
+    }
+    join(best);
+  }
 }
 
 void Settle(TableHistory& history, const ScheduleOptions& options, Time started) {
   // All that this run stands for: the catch-up window, and the last fire even if it is older.
-  Time from = started - options.catch_up;
+  Time from = started - CatchUp(options);
   if (const auto fire = LastFire(options.cron, started - options.jitter)) {
     from = std::min(from, *fire - kTick);
   }
-  auto& spans = history.settled;
-  if (!spans.empty() && from <= spans.back().to && started >= spans.back().from) {
-    spans.back().from = std::min(spans.back().from, from);
-    spans.back().to = std::max(spans.back().to, started);
-    return;
-  }
-  spans.push_back({from, started});
-  if (spans.size() > kSpansMax) JoinNearest(spans);
+  history.settled.push_back({from, started});
+  std::ranges::stable_sort(history.settled, {}, &TableHistory::Span::to);
+  Join(history.settled);
 }
 
 class Decision {
@@ -136,7 +142,10 @@ class Decision {
       : history_(history), options_(options), table_(table), now_(now) {
     verdict_.warning = Forget(history_, options_, now_);
     jitter_ = JitterOf(table_, options_.jitter);
-    window_ = now_ - options_.catch_up;
+    catch_up_ = CatchUp(options_);
+    // A busy table's fire must not grow too old while it waits.
+    quiet_wait_max_ = std::min(options_.quiet_wait_max, catch_up_ / 2);
+    window_ = now_ - catch_up_;
   }
 
   DueVerdict Decide() {
@@ -274,7 +283,7 @@ class Decision {
       verdict_.reason =
           "the fire of " + ShortTime(*verdict_.fire) + " is " +
           FormatDuration(now_ - *verdict_.fire) + " old, beyond the catch-up window of " +
-          FormatDuration(options_.catch_up) + ": " + Counted(verdict_.let_go) +
+          FormatDuration(catch_up_) + ": " + Counted(verdict_.let_go) +
           (verdict_.let_go == 1 ? " fire is" : " fires are") + " let go; " + NextFireText();
     } else {
       verdict_.due = Due::kNotYet;
@@ -290,7 +299,7 @@ class Decision {
   // A fire that waits may grow too old meanwhile.
   void HoldUntil(std::optional<Time> until) {
     if (verdict_.trigger == Trigger::kFire && !event_due_) {
-      const Time lapses = *verdict_.fire + options_.catch_up + kTick;
+      const Time lapses = *verdict_.fire + catch_up_ + kTick;
       until = std::min(until.value_or(lapses), lapses);
     }
     verdict_.until = until;
@@ -317,7 +326,7 @@ class Decision {
       newest = history_.snapshot_seen;
     }
     if (!newest) return false;
-    const Time longest = due_since_.value_or(now_) + options_.quiet_wait_max;
+    const Time longest = due_since_.value_or(now_) + quiet_wait_max_;
     const Time until = std::min(*newest + options_.quiet, longest);
     if (now_ >= until) return false;
     verdict_.half_open = false;
@@ -327,7 +336,7 @@ class Decision {
                       FormatDuration(std::max(now_ - *newest, Duration::zero())) +
                       " old, younger than the quiet window of " + FormatDuration(options_.quiet) +
                       ": waits until " + InTime(until, now_) + ", at most " +
-                      FormatDuration(options_.quiet_wait_max) + " in all";
+                      FormatDuration(quiet_wait_max_) + " in all";
     return true;
   }
 
@@ -353,8 +362,8 @@ class Decision {
     }
     if (verdict_.let_go > 0) {
       verdict_.reason += "; " + Counted(verdict_.let_go) + " older than " +
-                         FormatDuration(options_.catch_up) +
-                         (verdict_.let_go == 1 ? " is" : " are") + " let go";
+                         FormatDuration(catch_up_) + (verdict_.let_go == 1 ? " is" : " are") +
+                         " let go";
     }
     if (verdict_.half_open) verdict_.reason += "; the one try after " + Failures();
   }
@@ -364,6 +373,8 @@ class Decision {
   const std::string_view table_;
   const Time now_;
   Duration jitter_{};
+  Duration catch_up_{};
+  Duration quiet_wait_max_{};
   Time window_;  // Older fires are let go.
   bool fire_due_ = false;
   bool changed_ = false;
@@ -373,12 +384,12 @@ class Decision {
   DueVerdict verdict_;
 };
 
-Status Within(Duration value, std::string_view name, Duration least, Duration most) {
-  if (value >= least && value <= most) return {};
-  return Fail(Code::kInvalid,
-              "must be between " + FormatDuration(least) + " and " + FormatDuration(most) +
-                  ", not " + FormatDuration(value),
-              std::string(name));
+Status CheckDuration(Duration value, std::string_view name) {
+  if (value >= Duration::zero() && value <= kDurationMax) return {};
+  return Fail(
+      Code::kInvalid,
+      "must be between 0 s and " + FormatDuration(kDurationMax) + ", not " + FormatDuration(value),
+      std::string(name));
 }
 
 std::string Micros(Time t) { return std::to_string(t.time_since_epoch().count()); }
@@ -463,19 +474,15 @@ class FieldReader {
 }  // namespace
 
 Status CheckSchedule(const ScheduleOptions& options) {
-  using std::chrono::minutes;
-  using std::chrono::seconds;
-  const Duration zero = Duration::zero();
-  LITHIFY_TRY(Within(options.jitter, "jitter", zero, kDurationMax));
-  LITHIFY_TRY(Within(options.catch_up, "catch_up", minutes(1), kDurationMax));
-  LITHIFY_TRY(Within(options.skew, "skew", zero, kDurationMax));
-  LITHIFY_TRY(Within(options.quiet, "quiet", zero, kDurationMax));
-  // Else a busy table's fire could grow too old while it waits.
-  LITHIFY_TRY(Within(options.quiet_wait_max, "quiet_wait_max", zero, options.catch_up / 2));
-  LITHIFY_TRY(Within(options.min_interval, "min_interval", zero, kDurationMax));
-  LITHIFY_TRY(Within(options.backoff_min, "backoff_min", seconds(1), kDurationMax));
-  LITHIFY_TRY(Within(options.backoff_max, "backoff_max", options.backoff_min, kDurationMax));
-  LITHIFY_TRY(Within(options.breaker_cooldown, "breaker_cooldown", zero, kDurationMax));
+  LITHIFY_TRY(CheckDuration(options.jitter, "jitter"));
+  LITHIFY_TRY(CheckDuration(options.catch_up, "catch_up"));
+  LITHIFY_TRY(CheckDuration(options.skew, "skew"));
+  LITHIFY_TRY(CheckDuration(options.quiet, "quiet"));
+  LITHIFY_TRY(CheckDuration(options.quiet_wait_max, "quiet_wait_max"));
+  LITHIFY_TRY(CheckDuration(options.min_interval, "min_interval"));
+  LITHIFY_TRY(CheckDuration(options.backoff_min, "backoff_min"));
+  LITHIFY_TRY(CheckDuration(options.backoff_max, "backoff_max"));
+  LITHIFY_TRY(CheckDuration(options.breaker_cooldown, "breaker_cooldown"));
   if (options.breaker_failures < 0) {
     return Fail(Code::kInvalid, "must be 0 (no breaker) or more", "breaker_failures");
   }
@@ -602,11 +609,11 @@ Duration JitterOf(std::string_view table, Duration jitter) {
 }
 
 Duration BackoffOf(std::string_view table, int attempts, const ScheduleOptions& options) {
-  Duration delay = options.backoff_min;
-  for (int n = 1; n < attempts && delay < options.backoff_max; ++n) delay *= 2;
-  delay = std::min(delay, options.backoff_max);
+  Duration delay = std::max<Duration>(options.backoff_min, std::chrono::seconds(1));
+  const Duration most = std::max(delay, options.backoff_max);
+  for (int n = 1; n < attempts && delay < most; ++n) delay *= 2;
+  delay = std::min(delay, most);
   const auto quarter = static_cast<uint64_t>(delay.count() / 4);
-  if (quarter == 0) return delay;
   const uint64_t hash = StableHash(std::string(table) + "#" + std::to_string(attempts));
   return delay - Duration(hash % quarter);
 }

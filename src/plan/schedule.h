@@ -29,7 +29,8 @@ struct ScheduleOptions {
   Cron cron;
   // Each fire is put off by FNV-1a(table) mod so many seconds (R155); below one second: not at all.
   Duration jitter = std::chrono::seconds(900);
-  // A fire that nobody ran within so long is let go; the next one comes.
+  // A fire that nobody ran within so long is let go; the next one comes. At least a minute; ticks
+  // that are further apart than this lose fires.
   Duration catch_up = std::chrono::hours(24);
   // How far clocks may differ: a time of the history later than now + skew is not believed.
   Duration skew = std::chrono::minutes(5);
@@ -38,7 +39,8 @@ struct ScheduleOptions {
   bool new_tables_at_once = false;
 
   // Quiet window (R159): while the newest snapshot is younger, wait; but no longer than
-  // `quiet_wait_max` from when the table became due, or a busy table would never be run. 0: none.
+  // `quiet_wait_max` (at most half of the catch-up window) from when the table became due, or a
+  // busy table would never be run. 0: none.
   Duration quiet = std::chrono::seconds(60);
   Duration quiet_wait_max = std::chrono::hours(1);
 
@@ -50,8 +52,8 @@ struct ScheduleOptions {
   // back-off and breaker still hold.
   bool on_demand = false;
 
-  // After the n-th attempt in a row that did not settle a fire: min * 2^(n-1), at most max, less
-  // up to a quarter by a stable hash of the table and n.
+  // After the n-th attempt in a row that did not settle a fire: min * 2^(n-1), at least a second
+  // and at most max, less up to a quarter by a stable hash of the table and n.
   Duration backoff_min = std::chrono::minutes(1);
   Duration backoff_max = std::chrono::hours(6);
 
@@ -62,8 +64,7 @@ struct ScheduleOptions {
 };
 
 // kInvalid, naming the option and the allowed range: durations are not negative and at most ten
-// years, catch_up is at least a minute, quiet_wait_max at most half of it, backoff_min at least a
-// second and at most backoff_max.
+// years, breaker_failures is not negative.
 Status CheckSchedule(const ScheduleOptions& options);
 
 // What an attempt means for the schedule.
@@ -80,8 +81,8 @@ OutcomeClass ClassOf(std::optional<Code> code);  // Unset: it ended well.
 
 // All that is kept of a table. Plain numbers and texts: see HistoryFields.
 struct TableHistory {
-  // Fires in (from, to] are settled: run, or coalesced into a run that started at `to`. The newest
-  // is the last; at most four, as clocks that jump leave holes, which are kept.
+  // Fires in (from, to] are settled: run, or coalesced into a run that started at `to`. Sorted, at
+  // most four: what clocks that jump leave between them is open.
   struct Span {
     Time from;
     Time to;
@@ -136,7 +137,8 @@ struct RunOutcome {
 // process is backed off from, like any other that fails.
 void Record(TableHistory& history, const ScheduleOptions& options, const RunOutcome& outcome);
 
-// Of a table that is known from its log rows alone: a run that started then has settled its fires.
+// Of a table that is known from its log rows alone, in any order: a run that started then has
+// settled its fires.
 void RecordSettled(TableHistory& history, const ScheduleOptions& options, Time started);
 
 enum class Due {
@@ -177,7 +179,7 @@ DueVerdict DecideDue(const TableHistory& history, const ScheduleOptions& options
 // FNV-1a, 64 bits.
 uint64_t StableHash(std::string_view text);
 Duration JitterOf(std::string_view table, Duration jitter);
-// After the n-th attempt in a row (n >= 1): within (3/4 d, d] of d = min * 2^(n-1), at most max.
+// After the n-th attempt in a row (n >= 1): within (3/4 d, d] of d = min * 2^(n-1) in its bounds.
 Duration BackoffOf(std::string_view table, int attempts, const ScheduleOptions& options);
 
 // The history as texts by name and back: times as microseconds since 1970, codes by CodeName.
