@@ -29,9 +29,8 @@ constexpr int64_t kCommitsMax = 1'000'000'000;
 MaintenanceField EnabledField() {
   return {"maintenance.scheduler.enabled",
           [](MaintenanceConfig& c, const Raw& raw) -> Status {
-            const auto b = config::ReadBool(raw);
-            if (!b) return config::Wrong(raw, "true or false");
-            c.scheduler.enabled = *b;
+            c.scheduler.enabled = config::ReadBool(raw);
+            if (!c.scheduler.enabled) return config::Wrong(raw, "true or false");
             return {};
           },
           [](const MaintenanceConfig& c) -> std::string {

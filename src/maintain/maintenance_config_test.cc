@@ -2,15 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
+#include <openssl/ec.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <sstream>
+
+#include "net/client_key_pair.h"
 
 namespace lithify::maintain {
 namespace {
@@ -76,13 +76,7 @@ class SecretFiles : public testing::Test {
     return path;
   }
   std::string WriteKey(const std::string& name, mode_t mode = 0600) {
-    const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"),
-                                                                  EVP_PKEY_free);
-    const std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new(BIO_s_mem()), BIO_free);
-    PEM_write_bio_PrivateKey(bio.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-    char* bytes = nullptr;
-    const auto size = BIO_get_mem_data(bio.get(), &bytes);
-    return Write(name, std::string(bytes, static_cast<size_t>(size)), mode);
+    return Write(name, net::ClientKeyPair(EVP_EC_gen("P-256")).Pem().Reveal(), mode);
   }
   static std::string With(const std::string& lines) {
     return Active(kRest) + "[maintenance.principal]\n" +

@@ -120,7 +120,7 @@ Status JobCredential::Renew(Duration minimum_life) {
 
 class Principal::State {
  public:
-  State(PrincipalConfig config, std::shared_ptr<net::HttpClient> http, const Clock& clock,
+  State(const PrincipalConfig& config, std::shared_ptr<net::HttpClient> http, const Clock& clock,
         Random& random)
       : clock_(clock), http_(std::move(http)) {
     user_id_ = config.user_id.empty() ? config.client_id : config.user_id;
@@ -152,8 +152,9 @@ class Principal::State {
 Principal::Principal(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Principal::~Principal() = default;
 
-Result<std::unique_ptr<Principal>> Principal::Make(PrincipalConfig config, const Clock& clock,
-                                                   Random& random, net::HttpOptions options) {
+Result<std::unique_ptr<Principal>> Principal::Make(const PrincipalConfig& config,
+                                                   const Clock& clock, Random& random,
+                                                   net::HttpOptions options) {
   if (config.token_endpoint.empty()) return Wrong("there is no token_endpoint");
   if (!net::IsPrivateUrl(config.token_endpoint)) {
     return Wrong("token_endpoint is no https URL", "http is for this machine alone");
@@ -170,10 +171,10 @@ Result<std::unique_ptr<Principal>> Principal::Make(PrincipalConfig config, const
   LITHIFY_TRY_ASSIGN(std::shared_ptr<net::HttpClient> http,
                      net::OpenHttpClient(std::move(options)));
   return std::unique_ptr<Principal>(
-      new Principal(std::make_unique<State>(std::move(config), std::move(http), clock, random)));
+      new Principal(std::make_unique<State>(config, std::move(http), clock, random)));
 }
 
-Result<JobCredential> Principal::Mint(std::string job_id) const {
+Result<JobCredential> Principal::Mint(const std::string& job_id) const {
   if (job_id.empty()) return Fail(Code::kInvalid, "a credential is for a job, and this has no id");
   JobCredential credential(job_id, state_->user_id(), state_->TokensFor(job_id));
   if (const auto token = credential.tokens()->Token(); !token) {

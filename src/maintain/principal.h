@@ -64,7 +64,7 @@ class Principal {
   // No request is made (R009), no file is read but ca_file. kInvalid: no token endpoint, one that
   // is no https URL (http to this machine is allowed), no client id, no secret or several of them,
   // an unusable ca_file. Of `options` all counts but ca_file.
-  static Result<std::unique_ptr<Principal>> Make(PrincipalConfig config, const Clock& clock,
+  static Result<std::unique_ptr<Principal>> Make(const PrincipalConfig& config, const Clock& clock,
                                                  Random& random, net::HttpOptions options = {});
   Principal(const Principal&) = delete;
   Principal& operator=(const Principal&) = delete;
@@ -74,7 +74,7 @@ class Principal {
   // the client is refused, or the file with its secret cannot be read or can be read by others;
   // kTransient: the endpoint is down; kCorrupt, kUnsupported: it gives no bearer token. The job
   // must fail, others may go on (R298).
-  Result<JobCredential> Mint(std::string job_id) const;
+  Result<JobCredential> Mint(const std::string& job_id) const;
 
   const std::string& client_id() const;
   const std::string& user_id() const;

@@ -4,14 +4,13 @@
 #include <gtest/gtest.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/rsa.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/manual_clock.h"
+#include "net/client_key_pair.h"
 #include "net/http.h"
 #include "net/jws.h"
 #include "net/scripted_server.h"
@@ -24,54 +23,22 @@ using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
-// A key pair of OpenSSL's own making: the private half in PEM, the public one to verify with.
-struct Pair {
-  explicit Pair(EVP_PKEY* made) : key(made, EVP_PKEY_free) {}
-  Secret Pem(const char* password = nullptr) const {
-    const std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new(BIO_s_mem()), BIO_free);
-    PEM_write_bio_PKCS8PrivateKey(bio.get(), key.get(), password ? EVP_aes_128_cbc() : nullptr,
-                                  password, password ? 4 : 0, nullptr, nullptr);
-    char* bytes = nullptr;
-    const auto size = BIO_get_mem_data(bio.get(), &bytes);
-    return Secret(std::string_view(bytes, static_cast<size_t>(size)));
-  }
-  std::string Number(const char* name) const {
-    BIGNUM* number = nullptr;
-    EVP_PKEY_get_bn_param(key.get(), name, &number);
-    std::string bytes(static_cast<size_t>(BN_num_bytes(number)), '\0');
-    BN_bn2bin(number, reinterpret_cast<unsigned char*>(bytes.data()));
-    BN_free(number);
-    return bytes;
-  }
-  // What the identity provider has of it: judged by cjose, which has nothing to do with the signer.
-  JsonWebKey Public() const {
-    JsonWebKey jwk;
-    if (EVP_PKEY_get_base_id(key.get()) == EVP_PKEY_EC) {
-      const auto padded = [&](const char* name) {
-        std::string bytes = Number(name);
-        return std::string(32 - bytes.size(), '\0') + bytes;
-      };
-      jwk.type = "EC";
-      jwk.curve = "P-256";
-      jwk.json = R"({"kty":"EC","crv":"P-256","x":")" + EncodeBase64Url(padded("qx")) +
-                 R"(","y":")" + EncodeBase64Url(padded("qy")) + "\"}";
-    } else {
-      jwk.type = "RSA";
-      jwk.json = R"({"kty":"RSA","n":")" + EncodeBase64Url(Number("n")) + R"(","e":")" +
-                 EncodeBase64Url(Number("e")) + "\"}";
-    }
-    return jwk;
-  }
-  std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key;
-};
-
-const Pair& Rsa() {
-  static const Pair pair(EVP_RSA_gen(2048));
+const ClientKeyPair& Rsa() {
+  static const ClientKeyPair pair(EVP_RSA_gen(2048));
   return pair;
 }
-const Pair& Ec() {
-  static const Pair pair(EVP_EC_gen("P-256"));
+const ClientKeyPair& Ec() {
+  static const ClientKeyPair pair(EVP_EC_gen("P-256"));
   return pair;
+}
+
+// What the identity provider has of it: judged by cjose, which has nothing to do with the signer.
+JsonWebKey PublicOf(const ClientKeyPair& pair) {
+  JsonWebKey key;
+  key.type = pair.ec() ? "EC" : "RSA";
+  key.curve = pair.ec() ? "P-256" : "";
+  key.json = pair.PublicJson();
+  return key;
 }
 
 struct World {
@@ -85,7 +52,7 @@ struct World {
 TEST(ClientAssertion, IsSignedByTheKeyAndSaysWhoForWhomAndForHowLong) {
   World world;
   struct Case {
-    const Pair& pair;
+    const ClientKeyPair& pair;
     std::string asked;
     std::string used;
   };
@@ -98,7 +65,7 @@ TEST(ClientAssertion, IsSignedByTheKeyAndSaysWhoForWhomAndForHowLong) {
     ASSERT_TRUE(parts);
     EXPECT_EQ(Json::parse(*DecodeBase64Url((*parts)[0])),
               (Json{{"alg", c.used}, {"typ", "JWT"}, {"kid", "key-1"}}));
-    const auto payload = VerifyJws(assertion->Reveal(), c.used, c.pair.Public());
+    const auto payload = VerifyJws(assertion->Reveal(), c.used, PublicOf(c.pair));
     ASSERT_TRUE(payload) << c.used << ": " << payload.error().ToString();
     Json claims = Json::parse(*payload);
     EXPECT_TRUE(UuidV7Time(claims["jti"].get<std::string>()));
@@ -109,8 +76,8 @@ TEST(ClientAssertion, IsSignedByTheKeyAndSaysWhoForWhomAndForHowLong) {
                             {"iat", 1'800'000'000},
                             {"exp", 1'800'000'060}}));
     // Another key's: the judge can say no.
-    const Pair other(c.used == "ES256" ? EVP_EC_gen("P-256") : EVP_RSA_gen(2048));
-    EXPECT_FALSE(VerifyJws(assertion->Reveal(), c.used, other.Public()));
+    const ClientKeyPair other(c.used == "ES256" ? EVP_EC_gen("P-256") : EVP_RSA_gen(2048));
+    EXPECT_FALSE(VerifyJws(assertion->Reveal(), c.used, PublicOf(other)));
   }
 }
 
@@ -119,7 +86,7 @@ TEST(ClientAssertion, EveryEcdsaSignatureVerifies) {
   World world;
   for (int i = 0; i < 300; ++i) {
     const auto assertion = world.Sign({Ec().Pem(), "", ""});
-    ASSERT_TRUE(assertion && VerifyJws(assertion->Reveal(), "ES256", Ec().Public())) << i;
+    ASSERT_TRUE(assertion && VerifyJws(assertion->Reveal(), "ES256", PublicOf(Ec()))) << i;
   }
 }
 
@@ -134,9 +101,9 @@ TEST(ClientAssertion, NoTwoAreTheSame) {
 
 TEST(ClientAssertion, KeysThatAreNoneAreRefusedWithoutAWordOfThem) {
   World world;
-  const Pair ed(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
-  const Pair p384(EVP_EC_gen("P-384"));
-  const Pair small(EVP_RSA_gen(1024));
+  const ClientKeyPair ed(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"));
+  const ClientKeyPair p384(EVP_EC_gen("P-384"));
+  const ClientKeyPair small(EVP_RSA_gen(1024));
   struct Case {
     ClientKey key;
     const char* words;
@@ -190,7 +157,7 @@ TEST(ClientAssertion, GetsATokenForTheClient) {
     EXPECT_EQ(request.headers.count("authorization"), 0u);
     ASSERT_TRUE(request.body.starts_with(before)) << request.body;
     const std::string assertion = request.body.substr(before.size());
-    EXPECT_TRUE(VerifyJws(assertion, "ES256", Ec().Public()));
+    EXPECT_TRUE(VerifyJws(assertion, "ES256", PublicOf(Ec())));
     EXPECT_NE(assertion, last);
     last = assertion;
   }
