@@ -56,9 +56,15 @@ constexpr size_t kNamespacesMax = 100'000;
 }  // namespace
 
 std::string TableIdent::ToString() const {
-  std::string text;
-  for (const std::string& part : namespace_parts) text += QuotedIfNeeded(part) + ".";
+  std::string text = NamespaceName(namespace_parts);
+  if (!text.empty()) text += ".";
   return text + QuotedIfNeeded(name);
+}
+
+std::string NamespaceName(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ".") + QuotedIfNeeded(part);
+  return text;
 }
 
 Result<TableIdent> ParseTableIdent(std::string_view text) {

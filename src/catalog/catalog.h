@@ -33,6 +33,9 @@ struct TableIdent {
 // kInvalid for empty parts; a single part is in namespace "default" (R064).
 Result<TableIdent> ParseTableIdent(std::string_view text);
 
+// "sales.eu", quoted where needed.
+std::string NamespaceName(const std::vector<std::string>& parts);
+
 struct StorageCredential {
   std::string prefix;  // Locations that it is for.
   std::map<std::string, std::string> config;

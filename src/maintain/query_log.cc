@@ -109,9 +109,9 @@ void QueryLog::Take(std::string_view line) {
   }
 }
 
-ReadCounts::Count QueryLog::Of(const std::string& table) const {
+job::TableReads QueryLog::Of(const std::string& table) const {
   const std::lock_guard lock(mutex_);
-  Count count;
+  job::TableReads count;
   if (!first_ || !now_) return count;
   const double days = std::chrono::duration<double>(*now_ - *first_).count() / 86'400.0;
   count.days = std::clamp(days, 0.0, static_cast<double>(kDays));

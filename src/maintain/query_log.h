@@ -23,7 +23,7 @@ class QueryLog final : public ReadCounts {
   // Of the log's newest part; what was in older ones before the first call is not counted. A file
   // that is not there is no log. At most kBytesMax are read at once: the rest comes next time.
   Status Refresh(Time now) override;
-  Count Of(const std::string& table) const override;
+  job::TableReads Of(const std::string& table) const override;
 
   static constexpr int kDays = 14;
   static constexpr int64_t kBytesMax = int64_t{64} << 20;

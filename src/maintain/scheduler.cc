@@ -9,13 +9,11 @@
 #include <thread>
 #include <utility>
 
-#include "base/delete_index.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "job/maintenance_log.h"
 #include "job/table_looks.h"
 #include "plan/cron.h"
-#include "plan/write_rates.h"
 
 namespace lithify::maintain {
 namespace {
@@ -47,12 +45,6 @@ int64_t Millis(Time t) {
 Time FromMillis(int64_t millis) { return Time(std::chrono::milliseconds(millis)); }
 
 double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-
-std::string NamespaceName(const std::vector<std::string>& parts) {
-  std::string name;
-  for (const std::string& part : parts) name += (name.empty() ? "" : ".") + part;
-  return name;
-}
 
 std::string Shortened(std::string text) {
   if (text.size() > kReasonBytesMax) text.resize(kReasonBytesMax);
@@ -132,8 +124,8 @@ struct Work {
   plan::DueVerdict verdict;
   size_t report = 0;  // Index into TickReport::tables.
   std::optional<Error> error;
-  std::shared_ptr<const TableDebt> debt;  // Null: see `error`.
-  size_t first = 0;                       // Its candidates, in the list of all.
+  std::shared_ptr<const job::TableDebt> debt;  // Null: see `error`.
+  size_t first = 0;                            // Its candidates, in the list of all.
   size_t count = 0;
 };
 
@@ -170,7 +162,6 @@ class TickRun {
   void ReadLog();
   void LookInto(TableSession& session);
   void LookInto(TableSession& session, Work& work);
-  Result<std::shared_ptr<const TableDebt>> LoadDebt(TableSession& session, const Work& work);
   void Rank();
   plan::MaintenanceOptions Remaining();
   void ShowPlan(const Work& work);
@@ -321,7 +312,7 @@ void TickRun::LookAt(const job::NamespaceLook& look) {
   if (look.error && options_.namespaces) {
     const catalog::TableIdent ident{.namespace_parts = look.parts, .name = {}};
     Shout({.what = "unreadable_namespace",
-           .where = options_.catalog + "." + NamespaceName(look.parts),
+           .where = options_.catalog + "." + catalog::NamespaceName(look.parts),
            .why = look.error->ToString(),
            .next = look.error->code == Code::kNotFound
                        ? "take it out of maintenance.namespaces, or make it"
@@ -428,54 +419,23 @@ void TickRun::LookInto(TableSession& session) {
   }
 }
 
-// What a rewrite would do, from the table's manifests: once for each of its snapshots.
-Result<std::shared_ptr<const TableDebt>> TickRun::LoadDebt(TableSession& session,
-                                                           const Work& work) {
-  job::IcebergSettings settings;
-  settings.trigger = "scheduled";
-  settings.principal = services_.sessions.actor();
-  auto job = session.MakeJob(services_.progress, settings);
-  LITHIFY_TRY_ASSIGN(const auto loaded,
-                     job.GetTableDebt(work.ident, plan::RewriteOptionsOf(work.policy)));
-  auto debt = std::make_shared<TableDebt>();
-  debt->snapshot_id = loaded.health.snapshot_id;
-  debt->looked_at = Now();
-  debt->options = plan::RewriteOptionsOf(work.policy);
-  debt->small_files = loaded.health.health.small_files;
-  debt->delete_files = loaded.health.health.delete_files;
-  debt->rewrite_bytes = loaded.health.health.est_rewrite_bytes;
-  const iceberg::DeleteIndex deletes(loaded.live);
-  auto candidates = plan::CandidatesOf(NamespaceName(work.ident.namespace_parts), work.ident.name,
-                                       loaded.plan, loaded.live, deletes, loaded.partition_names);
-  const auto rates = plan::WriteRatesOf(loaded.metadata, loaded.live, debt->looked_at);
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    plan::MaintenanceCandidate& candidate = candidates[i];
-    // Of a table in which nothing is planned, one partition says why.
-    if (candidate.files_in == 0 && !debt->candidates.empty()) continue;
-    const auto partition = static_cast<size_t>(loaded.plan.partitions[i].partition);
-    const plan::WriteRates& rate = rates[partition];
-    candidate.commits_per_hour = rate.commits_per_hour;
-    candidate.files_per_hour = rate.files_per_hour;
-    candidate.seconds_since_write = rate.seconds_since_write;
-    candidate.seconds_since_compaction = rate.seconds_since_compaction;
-    debt->candidates.push_back(std::move(candidate));
-    debt->partitions.push_back(loaded.live.partitions[partition]);
-  }
-  return debt;
-}
-
 void TickRun::LookInto(TableSession& session, Work& work) {
-  std::shared_ptr<const TableDebt>& known = debts_[work.key];
+  std::shared_ptr<const job::TableDebt>& known = debts_[work.key];
   const auto& seen = state_.tables[work.key].snapshot_id;
   if (!known || known->snapshot_id != seen.value_or(0) ||
       !SameCandidates(known->options, plan::RewriteOptionsOf(work.policy))) {
-    auto loaded = LoadDebt(session, work);
+    job::IcebergSettings settings;
+    settings.trigger = "scheduled";
+    settings.principal = services_.sessions.actor();
+    auto job = session.MakeJob(services_.progress, settings);
+    auto loaded =
+        job::LoadTableDebt(job, work.ident, plan::RewriteOptionsOf(work.policy), services_.clock);
     if (!loaded) {
       known.reset();
       work.error = std::move(loaded.error());
       return;
     }
-    known = std::move(*loaded);
+    known = std::make_shared<const job::TableDebt>(std::move(*loaded));
   }
   work.debt = known;
   TableReport& report = report_.tables[work.report];
@@ -483,16 +443,11 @@ void TickRun::LookInto(TableSession& session, Work& work) {
   report.delete_files = known->delete_files;
   report.est_rewrite_bytes = known->rewrite_bytes;
   const Time now = Now();
-  const double later = std::max(0.0, Seconds(now - known->looked_at));
-  const ReadCounts::Count reads =
-      services_.reads != nullptr ? services_.reads->Of(work.key) : ReadCounts::Count();
+  const job::TableReads reads =
+      services_.reads != nullptr ? services_.reads->Of(work.key) : job::TableReads();
   work.first = candidates_.size();
   work.count = known->candidates.size();
-  for (plan::MaintenanceCandidate candidate : known->candidates) {
-    candidate.reads = reads.reads;
-    candidate.read_days = reads.days;
-    if (candidate.seconds_since_write) *candidate.seconds_since_write += later;
-    if (candidate.seconds_since_compaction) *candidate.seconds_since_compaction += later;
+  for (plan::MaintenanceCandidate& candidate : known->At(now, reads)) {
     const auto since = state_.waiting_since.find(work.key + "\n" + candidate.partition);
     if (since != state_.waiting_since.end()) {
       candidate.waiting_seconds = std::max(0.0, Seconds(now - since->second));
@@ -722,8 +677,10 @@ Result<job::RewriteResult> TickRun::Rewrite(Work& work, const plan::MaintenanceJ
   open.job_id = line.job_id;
   open.procedure = "rewrite_data_files";
   open.ident = work.ident;
-  open.opted_in = [](const OptInCatalog::Properties& now) { return plan::OptedIn(now); };
-  open.property = "sqe.maintenance.enabled";
+  open.opted_in = [this](const OptInCatalog::Properties& now) {
+    return plan::ResolvePolicy(now, options_.defaults, std::nullopt).enabled;
+  };
+  open.property = options_.defaults.prefixes.front() + ".enabled";
   open.stop = Stop();
   LITHIFY_TRY_ASSIGN(auto session, services_.sessions.Open(open));
   // Gate 3, before anything is read: R023, R025.
@@ -808,7 +765,7 @@ void TickRun::Follow(Work& work, const std::string& procedure, const std::string
                                            properties, options_.defaults, std::nullopt);
                                        return now.enabled && now.*wanted;
                                      },
-                                 .property = "sqe.maintenance." + property,
+                                 .property = options_.defaults.prefixes.front() + "." + property,
                                  .stop = Stop()}));
     job::IcebergSettings settings;
     settings.trigger = "scheduled";
@@ -863,7 +820,8 @@ void TickRun::Learn(const Work& work, const plan::MaintenanceJob& planned,
   if (worked) state_.priors = plan::Calibrate(state_.priors, outcome);
   // What was spent is spent, whatever became of it.
   for (BudgetUse* use :
-       {&state_.run.all, &state_.run.of_namespace[NamespaceName(work.ident.namespace_parts)]}) {
+       {&state_.run.all,
+        &state_.run.of_namespace[catalog::NamespaceName(work.ident.namespace_parts)]}) {
     use->bytes += worked ? planned.bytes : 0;
     use->seconds += line.actual_seconds;
     use->commits += worked ? 1 : 0;

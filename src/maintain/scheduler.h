@@ -25,10 +25,10 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
-#include "base/iceberg.h"
 #include "base/random.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
+#include "job/maintenance_candidates.h"
 #include "maintain/lease.h"
 #include "maintain/maintenance_config.h"
 #include "maintain/report.h"
@@ -46,14 +46,10 @@ namespace lithify::maintain {
 // Reads of tables, from a query log. Thread-safe.
 class ReadCounts {
  public:
-  struct Count {
-    double reads = 0;
-    double days = 0;  // That the log covers; 0: there is none.
-  };
   virtual ~ReadCounts() = default;
   // What was logged up to now is counted then. Once a tick.
   virtual Status Refresh(Time now) = 0;
-  virtual Count Of(const std::string& table) const = 0;  // "lake.sales.orders".
+  virtual job::TableReads Of(const std::string& table) const = 0;  // "lake.sales.orders".
 };
 
 struct SchedulerOptions {
@@ -91,19 +87,7 @@ struct TickOptions {
   bool plan_only = false;  // Nothing is run or recorded: `lithify maintain plan`.
 };
 
-// What the manifests of one snapshot of a table say.
-struct TableDebt {
-  int64_t snapshot_id = 0;
-  Time looked_at;
-  plan::RewriteOptions options;
-  int64_t small_files = 0;
-  int64_t delete_files = 0;
-  int64_t rewrite_bytes = 0;
-  // Those in which a rewrite is planned; if there are none, one that says why not.
-  std::vector<plan::MaintenanceCandidate> candidates;
-  std::vector<iceberg::PartitionKey> partitions;  // Of the candidates.
-};
-using TableDebts = std::map<std::string, std::shared_ptr<const TableDebt>>;
+using TableDebts = std::map<std::string, std::shared_ptr<const job::TableDebt>>;
 
 class Scheduler {
  public:

@@ -70,6 +70,7 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
   options.schedule.backoff_max = std::max(scheduler.backoff_max, options.schedule.backoff_min);
   options.schedule.breaker_failures = scheduler.failures_max;
   options.defaults.schedule = *cron;
+  options.defaults.prefixes = config.property_prefixes;
   options.defaults.target_file_size_bytes = config.compaction.target_file_size_bytes;
   options.defaults.min_input_files = config.compaction.min_input_files;
   options.defaults.delete_file_threshold = config.compaction.delete_file_threshold;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "job/iceberg_job.h"
 #include "plan/estimate.h"
+#include "serve/maintenance.h"
 
 namespace lithify::serve {
 namespace {
@@ -390,12 +391,16 @@ Result<std::vector<Column>> ProcedureColumns(const sql::BoundCall& call, bool ex
   }
   if (name == "rewrite_manifests") return kManifestColumns;
   if (name == "rollback_to_snapshot") return kRollbackColumns;
+  if (name == "run_maintenance") return MaintenanceRunColumns();
   return Fail(Code::kUnsupported, "this server does not run " + std::string(name));
 }
 
 Result<Rows> RunProcedure(const sql::BoundCall& call, bool explain, const TableAccess& access,
                           const CallContext& context, observe::Progress& progress,
                           const CancelFlag& cancel) {
+  if (call.procedure().name == "run_maintenance") {
+    return RunMaintenance(call, explain, access, context, progress, cancel);
+  }
   const auto named = call.Table();
   if (!named) return Fail(Code::kInvalid, "the procedure needs a table");
   CallContext at = context;

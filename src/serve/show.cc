@@ -142,7 +142,7 @@ class Show {
       }
       for (const catalog::TableIdent& table : tables) {
         if (!Matches(show.like, table.name)) continue;
-        rows.Add({scope.catalog, NamespaceText(parts), table.name});
+        rows.Add({scope.catalog, catalog::NamespaceName(parts), table.name});
       }
     }
     rows.Sort();
@@ -156,7 +156,7 @@ class Show {
     LITHIFY_TRY_ASSIGN(const auto all, opened.Namespaces(scope.parts));
     Rows rows(kNamespacesColumns);
     for (const Namespace& parts : all) {
-      const std::string text = NamespaceText(parts);
+      const std::string text = catalog::NamespaceName(parts);
       if (parts != scope.parts && Matches(show.like, text)) rows.Add({scope.catalog, text});
     }
     rows.Sort();
@@ -279,7 +279,7 @@ class Answer {
                          Opened::Open(access_, name, "show_namespaces", {}, call_, cancel_));
       LITHIFY_TRY_ASSIGN(const auto all, opened.Namespaces({}));
       for (const Namespace& parts : all) {
-        const std::string text = NamespaceText(parts);
+        const std::string text = catalog::NamespaceName(parts);
         if (Matches(question.schema_pattern, text)) rows.Add({name, text});
       }
     }
@@ -325,7 +325,7 @@ class Answer {
                        Opened::Open(access_, name, "show_tables", {}, call_, cancel_));
     LITHIFY_TRY_ASSIGN(const auto all, opened.Namespaces({}));
     for (const Namespace& parts : all) {
-      const std::string text = NamespaceText(parts);
+      const std::string text = catalog::NamespaceName(parts);
       if (!Matches(question.schema_pattern, text)) continue;
       LITHIFY_TRY(cancel_.Check());
       LITHIFY_TRY_ASSIGN(const auto tables, opened.TablesIn(parts));
@@ -405,16 +405,6 @@ std::string StructText(const iceberg::Type& type) {
 
 // Schemas of Flight SQL are namespaces, their parts joined by dots; a part with a dot in it is
 // quoted, as names in statements are.
-std::string NamespaceText(const Namespace& parts) {
-  std::string out;
-  for (const std::string& part : parts) {
-    const bool plain = part.find_first_of(".\"`") == std::string::npos;
-    std::string quoted = "\"";
-    for (const char c : part) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-    out += (out.empty() ? "" : ".") + (plain ? part : quoted + "\"");
-  }
-  return out;
-}
 
 const std::vector<Column>& SnapshotColumns() { return kSnapshotsColumns; }
 

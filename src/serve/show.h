@@ -30,8 +30,6 @@ Result<Rows> RunShow(const sql::Statement& statement, const TableAccess& access,
 // All tables of a catalog that the caller may list, by namespace and name.
 Result<std::vector<ResolvedTable>> ListTables(const TableAccess& access, const std::string& catalog,
                                               const CallContext& call, const CancelFlag& cancel);
-// Dotted; parts that need it are quoted.
-std::string NamespaceText(const std::vector<std::string>& parts);
 // Of SHOW SNAPSHOTS.
 const std::vector<Column>& SnapshotColumns();
 void AddSnapshots(const iceberg::TableMetadata& table, const std::vector<Cell>& before, Rows& rows);

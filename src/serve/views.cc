@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "serve/maintenance.h"
 #include "serve/procedures.h"
 #include "serve/show.h"
 
@@ -21,7 +22,7 @@ std::vector<Column> After(std::vector<Column> before, const std::vector<Column>&
 }
 
 std::vector<Cell> NameCells(const ResolvedTable& table) {
-  return {table.catalog, NamespaceText(table.ident.namespace_parts), table.ident.name};
+  return {table.catalog, catalog::NamespaceName(table.ident.namespace_parts), table.ident.name};
 }
 
 // `add` for each table of all catalogs, as the caller.
@@ -92,6 +93,7 @@ Result<Rows> Snapshots(const TableAccess& access, const CallContext& call,
 
 std::span<const View> Views() {
   static const std::vector<View> views = {
+      {"maintenance_plan", MaintenancePlanColumns(), PlanMaintenance},
       {"snapshots", After(kTableColumns, SnapshotColumns()), Snapshots},
       {"table_health", After(kTableColumns, HealthColumns()), Health},
       {"tables", kTableColumns, Tables},
