@@ -1,5 +1,5 @@
-"""lithify-maintain on a catalog of this machine: gates, plan, runs, records. The gate that a catalog
-keeps itself, the grant, is in tests/services/test_maintain_grants.py."""
+"""lithify-maintain on a catalog of this machine: gates, plan, runs, records. The gate that a
+catalog keeps itself, the grant, is in tests/services/test_maintain_grants.py."""
 
 import json
 import os
@@ -229,7 +229,8 @@ def test_what_does_not_pay_is_left(lake):
 
 
 def test_errors_of_use(lake):
-    for args, code, word in [(["nonsense"], 2, "nonsense"), (["plan", "--config", "/none"], 2, "none")]:
+    for args, code, word in [(["nonsense"], 2, "nonsense"),
+                             (["plan", "--config", "/none"], 2, "none")]:
         done = subprocess.run([PROGRAM, *args], capture_output=True, text=True,
                               env=lake.environment(), timeout=60, check=False)
         assert done.returncode == code
