@@ -62,13 +62,16 @@ Result<LoadedTable> MemoryCatalog::Apply(const TableIdent& ident,
     LITHIFY_TRY_ASSIGN(LoadedTable next,
                        StageCommit(locations_, clock_, random_, current, requirements, updates));
     Run(hooks_.before_swap, ident);
+    bool swapped = false;
     {
       const std::lock_guard lock(mutex_);
       LoadedTable& held = tables_.at(ident);
-      if (held.metadata_location == current.metadata_location) {
-        held = next;
-        return next;
-      }
+      swapped = held.metadata_location == current.metadata_location;
+      if (swapped) held = next;
+    }
+    if (swapped) {
+      RemoveDropped(locations_, current, next);
+      return next;
     }
     Unstage(locations_, next.metadata_location);
   }

@@ -1,6 +1,8 @@
 #include "catalog/metadata_file.h"
 
 #include <charconv>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace lithify::catalog {
@@ -127,6 +129,16 @@ Result<LoadedTable> StageTable(storage::Locations& locations, const Clock& clock
   first.metadata_location = NextMetadataLocation(first.metadata, "", MakeUuidV7(clock, random));
   LITHIFY_TRY(PutStaged(locations, first));
   return first;
+}
+
+void RemoveDropped(storage::Locations& locations, const LoadedTable& before,
+                   const LoadedTable& next) {
+  if (next.metadata.Property("write.metadata.delete-after-commit.enabled", "") != "true") return;
+  std::set<std::string_view> kept = {next.metadata_location};
+  for (const auto& entry : next.metadata.metadata_log) kept.insert(entry.metadata_file);
+  for (const auto& entry : before.metadata.metadata_log) {
+    if (!kept.contains(entry.metadata_file)) Unstage(locations, entry.metadata_file);
+  }
 }
 
 void Unstage(storage::Locations& locations, const std::string& metadata_location) {

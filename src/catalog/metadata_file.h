@@ -42,6 +42,12 @@ Result<LoadedTable> StageTable(storage::Locations& locations, const Clock& clock
                                const TableIdent& ident, const TableDraft& draft,
                                const std::string& warehouse);
 
+// Removes the metadata files that the commit dropped from the table's log of them, if the table
+// asks for that (write.metadata.delete-after-commit.enabled); as far as it can. `next` is the table
+// as the catalog has it now, made of `before`.
+void RemoveDropped(storage::Locations& locations, const LoadedTable& before,
+                   const LoadedTable& next);
+
 // Removes a staged file that is known to be referred to by nobody. As far as it can: what stays is
 // an orphan.
 void Unstage(storage::Locations& locations, const std::string& metadata_location);

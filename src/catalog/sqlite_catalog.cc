@@ -135,7 +135,10 @@ class SqliteCatalog final : public Catalog {
       const std::lock_guard lock(mutex_);
       swap = SwapLocation(ident, text, current->metadata_location, next->metadata_location);
     }
-    if (swap.status) return next;
+    if (swap.status) {
+      RemoveDropped(locations_, *current, *next);
+      return next;
+    }
     if (swap.known) {
       Unstage(locations_, next->metadata_location);
       return NothingHappened(std::move(swap.status.error()).In(ident.ToString()));

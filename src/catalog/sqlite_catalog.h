@@ -3,7 +3,7 @@
 // one file at the same time.
 //
 // A namespace is one text, its parts joined by dots: parts with a dot in them are kInvalid.
-// Old metadata files are never deleted (write.metadata.delete-after-commit.enabled is not obeyed).
+// Old metadata files are deleted only where write.metadata.delete-after-commit.enabled is "true".
 #ifndef LITHIFY_CATALOG_SQLITE_CATALOG_H_
 #define LITHIFY_CATALOG_SQLITE_CATALOG_H_
 

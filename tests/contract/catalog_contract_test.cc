@@ -190,6 +190,29 @@ TEST_P(CatalogContract, ACommitIsTheNextMetadataFile) {
   EXPECT_EQ(world_->Keys().size(), 2);
 }
 
+// Only where the table asks for it, and only what its log of metadata files has dropped.
+TEST_P(CatalogContract, OldMetadataFilesGoWhereTheTableAsksForThat) {
+  world_->Create(ident_);
+  const auto set = [&](const std::string& key, const std::string& value) {
+    const auto done = Commit({}, {SetProperties{{{key, value}}}});
+    ASSERT_TRUE(done) << done.error().ToString();
+  };
+  set("write.metadata.previous-versions-max", "2");
+  for (int i = 0; i < 4; ++i) set("a", std::to_string(i));
+  EXPECT_EQ(world_->Keys().size(), 6);
+  set("write.metadata.delete-after-commit.enabled", "true");
+  const size_t files = world_->Keys().size();
+  EXPECT_EQ(files, 6);  // One came, one went; those that nobody names any more stay.
+  for (int i = 0; i < 4; ++i) set("b", std::to_string(i));
+  EXPECT_EQ(world_->Keys().size(), files);
+  const LoadedTable table = catalog().LoadTable(ident_).value();
+  EXPECT_EQ(table.metadata.metadata_log.size(), 2);
+  for (const auto& entry : table.metadata.metadata_log) {
+    const storage::Place place = world_->locations->Resolve(entry.metadata_file).value();
+    EXPECT_TRUE(place.store->Stat(place.key)) << entry.metadata_file;
+  }
+}
+
 TEST_P(CatalogContract, R115ABrokenRequirementChangesNothing) {
   world_->Create(ident_);
   ASSERT_TRUE(Commit({}, {NewSnapshot(1, 1, std::nullopt), Main(1)}));

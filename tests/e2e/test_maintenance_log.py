@@ -32,7 +32,8 @@ def make(lake):
 
 
 def start(lake, holder, *args):
-    return subprocess.Popen([TOOL, lake.uri, holder, *map(str, args)], stdout=subprocess.PIPE,
+    args = cli.place.arguments("lease_tool", [lake.uri, holder, *map(str, args)])
+    return subprocess.Popen([TOOL, *args], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, env=cli.environment())
 
 
@@ -136,6 +137,20 @@ def test_pyiceberg_reads_what_we_write(lake):
     assert (compacted["files_rewritten"], compacted["files_added"]) == (2, 1)
     assert sorted(rows(lake), key=str) == sorted(want, key=str)
     assert tool(lake, "me", "rows") == {"rows": 10}
+
+
+def test_old_metadata_files_go(lake):
+    """The table asks for it; the last ten and the current one stay."""
+    make(lake)
+    for _ in range(14):
+        tool(lake, "me", "append", 1)
+    directory = lake.root / "sqe_system" / "maintenance_log" / "metadata"
+    assert len(list(directory.glob("*.metadata.json"))) == 11
+    table = lake.catalog.load_table(LOG)
+    assert {pathlib.Path(entry.metadata_file).name for entry in table.metadata.metadata_log} == {
+        path.name for path in directory.glob("*.metadata.json")
+    } - {pathlib.Path(table.metadata_location).name}
+    assert len(rows(lake)) == 14
 
 
 def test_we_read_what_pyiceberg_writes(lake):
