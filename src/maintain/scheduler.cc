@@ -177,6 +177,7 @@ class TickRun {
               const std::function<Result<std::string>(job::IcebergJob&, JobLine&)>& call);
   void Learn(const Work& work, const plan::MaintenanceJob& planned, const job::RewriteResult* done,
              const std::optional<Error>& error, const JobLine& line);
+  void MarkRunning(const std::string& key, Time started);
   void Settle(Work& work, const JobLine& line, const std::optional<Error>& error);
   void Done(JobLine line);
   void WriteLog();
@@ -625,6 +626,7 @@ void TickRun::RunJob(const plan::MaintenanceJob& planned) {
       }
     }
   }
+  MarkRunning(work->key, line.started);
   try {
     RunClaimed(*work, planned, line);
   } catch (const std::exception& e) {
@@ -847,6 +849,16 @@ void TickRun::Settle(Work& work, const JobLine& line, const std::optional<Error>
   }
   const std::lock_guard lock(mutex_);
   plan::Record(state_.tables[work.key], work.schedule, outcome);
+  state_.running.erase(work.key);
+}
+
+// Before the first byte is read: a table that takes its process down must not do so again at once.
+void TickRun::MarkRunning(const std::string& key, Time started) {
+  const std::lock_guard lock(mutex_);
+  state_.running[key] = started;
+  if (Status saved = services_.state.Save(state_); !saved) {
+    report_.warnings.push_back("state: " + saved.error().ToString());
+  }
 }
 
 void TickRun::Done(JobLine line) {
@@ -980,6 +992,16 @@ TickReport Scheduler::Tick(const TickOptions& tick, const CancelFlag& cancel) {
     auto loaded = services_.state.Load();
     if (!loaded) warnings.push_back("state: " + loaded.error().ToString());
     state_ = loaded ? std::move(*loaded) : MaintenanceState();
+    for (const auto& [table, started] : state_->running) {
+      plan::Record(state_->tables[table], options_.schedule,
+                   {.started = started,
+                    .ended = services_.clock.Now(),
+                    .code = Code::kTransient,
+                    .reason = "the process ended in the middle of it",
+                    .snapshot_id = {}});
+      warnings.push_back(table + ": the last job was cut off: its process ended");
+    }
+    state_->running.clear();
   }
   TickRun run(services_, options_, tick, *state_, debts_, cancel);
   run.log_missing = log_missing_;

@@ -83,7 +83,7 @@ struct SchedulerServices {
 };
 
 struct TickOptions {
-  bool on_demand = false;  // Every table is due; quiet window, back-off and breaker hold.
+  bool on_demand = false;  // Every table is due, quiet or not; back-off and breaker hold.
   bool plan_only = false;  // Nothing is run or recorded: `lithify maintain plan`.
 };
 

@@ -37,6 +37,9 @@ MaintenanceState ToState(const Json& json) {
     state.waiting_since.emplace(name, FromMicros(since.get<int64_t>()));
   }
   state.priors = plan::PriorsFromNumbers(json.at("priors").get<std::map<std::string, double>>());
+  for (const auto& [table, since] : json.at("running").items()) {
+    state.running.emplace(table, FromMicros(since.get<int64_t>()));
+  }
   const Json& run = json.at("run");
   state.run.since = FromMicros(run.at("since").get<int64_t>());
   state.run.all = ToUse(run.at("all"));
@@ -58,6 +61,8 @@ std::string StateJson(const MaintenanceState& state) {
   out["waiting_since"] = Json::object();
   for (const auto& [name, since] : state.waiting_since) out["waiting_since"][name] = Micros(since);
   out["priors"] = plan::PriorsToNumbers(state.priors);
+  out["running"] = Json::object();
+  for (const auto& [table, since] : state.running) out["running"][table] = Micros(since);
   Json& run = out["run"];
   run["since"] = Micros(state.run.since);
   run["all"] = OfUse(state.run.all);

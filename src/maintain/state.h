@@ -39,6 +39,8 @@ struct MaintenanceState {
   std::map<std::string, Time> waiting_since;
   plan::MaintenancePriors priors;
   RunUse run;
+  // Tables that a job works on: what is still here when a process starts was cut off.
+  std::map<std::string, Time> running;
 };
 
 std::string StateJson(const MaintenanceState& state);

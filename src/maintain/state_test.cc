@@ -25,6 +25,7 @@ MaintenanceState Full() {
   state.waiting_since["lake.sales.o\nday=1"] = kNow;
   state.priors.seconds_per_commit = 3.5;
   state.priors.outcomes = 12;
+  state.running["lake.sales.o"] = kNow;
   state.run = {.since = kNow,
                .all = {.bytes = 10, .seconds = 1.5, .commits = 2},
                .of_namespace = {{"sales", {.bytes = 9, .seconds = 1, .commits = 1}}}};
@@ -45,6 +46,7 @@ TEST(MaintenanceStateFile, WhatIsSavedIsLoaded) {
   EXPECT_EQ(loaded->tables, state.tables);
   EXPECT_EQ(loaded->waiting_since, state.waiting_since);
   EXPECT_EQ(loaded->run, state.run);
+  EXPECT_EQ(loaded->running, state.running);
   EXPECT_EQ(loaded->priors.seconds_per_commit, 3.5);
   EXPECT_EQ(loaded->priors.outcomes, 12);
   state.tables.clear();
@@ -61,7 +63,7 @@ TEST(MaintenanceStateFile, BrokenTextIsNoBrokenFile) {
 TEST(MaintenanceStateFile, WhatIsNoStateIsSaid) {
   for (const char* text : {"{", "[]", "{}", R"({"version":2})", R"({"version":"1"})",
                            R"({"version":1,"tables":{"a":{"attempts_in_row":"x"}},
-                               "waiting_since":{},"priors":{},"run":{}})"}) {
+                               "waiting_since":{},"priors":{},"running":{},"run":{}})"}) {
     const auto state = ParseState(text);
     ASSERT_FALSE(state) << text;
     EXPECT_EQ(state.error().code, Code::kCorrupt) << text;
