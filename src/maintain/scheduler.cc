@@ -929,10 +929,18 @@ void TickRun::ReadLog() {
   filter.leases = false;
   filter.finished_after_ms = Millis(Now() - options_.schedule.catch_up);
   auto view = log_->Read(filter, cancel_);
+  const bool was_missing = log_missing;
   log_missing = !view && view.error().code == Code::kNotFound;
   services_.metrics.Set(metric::kLogMissing, log_missing ? 1 : 0);
   if (!view) {
-    report_.warnings.push_back("maintenance log: " + view.error().ToString());
+    // R299: that it is missing is told once.
+    if (!log_missing) {
+      report_.warnings.push_back("maintenance log: " + view.error().ToString());
+    } else if (!was_missing) {
+      report_.warnings.push_back("there is no maintenance log " + options_.log->ToString() +
+                                 ": jobs run without leases and history; `lithify init-state " +
+                                 options_.catalog + "` makes it");
+    }
     if (log_missing) {
       // R299: efficiency and history alone.
       log_.reset();

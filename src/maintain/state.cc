@@ -107,8 +107,8 @@ Status StateFile::Save(const MaintenanceState& state) {
 Status ReplaceObject(storage::Store& store, const std::string& key, std::string_view bytes) {
   Status done;
   for (int i = 0; i < kReplaceTries; ++i) {
-    auto known = store.Stat(key);
-    if (!known && known.error().code != Code::kNotFound) return Fail(std::move(known.error()));
+    const auto known = store.Get(key, kStateBytesMax);
+    if (!known && known.error().code != Code::kNotFound) return Fail(known.error());
     done = known ? store.PutIf(key, bytes, known->version) : store.PutNew(key, bytes);
     if (done || done.error().code != Code::kConflict) return done;
   }

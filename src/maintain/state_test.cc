@@ -1,11 +1,14 @@
 #include "maintain/state.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "base/manual_clock.h"
 #include "base/text.h"
+#include "storage/local_store.h"
 #include "storage/memory_store.h"
 
 namespace lithify::maintain {
@@ -52,6 +55,25 @@ TEST(MaintenanceStateFile, WhatIsSavedIsLoaded) {
   state.tables.clear();
   ASSERT_TRUE(file.Save(state));
   EXPECT_TRUE(file.Load()->tables.empty());
+}
+
+TEST(MaintenanceStateFile, OnADiskItIsReplacedTimeAndAgain) {
+  const std::filesystem::path directory =
+      std::filesystem::path(testing::TempDir()) / ("state." + std::to_string(getpid()));
+  std::filesystem::create_directories(directory);
+  {
+    const auto store = storage::OpenLocalStore(directory.string());
+    ASSERT_TRUE(store);
+    StateFile file(**store, "state.json");
+    MaintenanceState state;
+    for (int i = 0; i < 5; ++i) {
+      state.run.all.commits = i;
+      const Status saved = file.Save(state);
+      ASSERT_TRUE(saved) << saved.error().ToString();
+      EXPECT_EQ(file.Load()->run.all.commits, i);
+    }
+  }
+  std::filesystem::remove_all(directory);
 }
 
 TEST(MaintenanceStateFile, BrokenTextIsNoBrokenFile) {

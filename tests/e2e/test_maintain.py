@@ -180,8 +180,8 @@ def test_what_follows_is_opted_in_by_itself(lake):
 
 def test_it_runs_by_itself_until_it_is_stopped(lake):
     lake.plain("t", files=6)
-    lake.opt_in("t", **{"sqe.maintenance.compaction.schedule": "* * * * *"})
-    lake.configure(scheduler="tick_secs = 1")
+    lake.opt_in("t")
+    lake.configure(scheduler="tick_secs = 1\non_change = true\nmin_interval_secs = 0")
     process = subprocess.Popen([PROGRAM, "--config", lake.config], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, env=lake.environment())
     try:
