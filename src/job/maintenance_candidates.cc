@@ -20,8 +20,9 @@ Result<TableDebt> LoadTableDebt(IcebergJob& job, const catalog::TableIdent& iden
   debt.delete_files = loaded.health.health.delete_files;
   debt.rewrite_bytes = loaded.health.health.est_rewrite_bytes;
   const iceberg::DeleteIndex deletes(loaded.live);
-  auto candidates = plan::CandidatesOf(catalog::NamespaceName(ident.namespace_parts), ident.name,
-                                       loaded.plan, loaded.live, deletes, loaded.partition_names);
+  auto candidates =
+      plan::CandidatesOf(catalog::NamespaceName(ident.namespace_parts), ident.name, loaded.plan,
+                         loaded.live, deletes, options, loaded.partition_names);
   const auto rates = plan::WriteRatesOf(loaded.metadata, loaded.live, debt.looked_at);
   std::optional<size_t> idle;
   for (size_t i = 0; i < candidates.size(); ++i) {
@@ -33,6 +34,7 @@ Result<TableDebt> LoadTableDebt(IcebergJob& job, const catalog::TableIdent& iden
     }
     const plan::WriteRates& rate = rates[partition];
     candidate.commits_per_hour = rate.commits_per_hour;
+    candidate.append_share = rate.append_share;
     candidate.files_per_hour = rate.files_per_hour;
     candidate.seconds_since_write = rate.seconds_since_write;
     candidate.seconds_since_compaction = rate.seconds_since_compaction;

@@ -46,6 +46,11 @@ CostModel RatesOf(const MaintenancePriors& priors, CostModel model) {
   return model;
 }
 
+CostModel OneAtATime(CostModel model) {
+  model.partitions_at_once = 1;
+  return model;
+}
+
 double SavedPerRead(const MaintenancePriors& priors, double files, double delete_rows,
                     double delete_files) {
   return files * priors.read_seconds_per_file + delete_rows * priors.read_seconds_per_delete_row +
@@ -86,19 +91,24 @@ WriteRates WritesOf(const MaintenanceCandidate& candidate, const MaintenancePrio
   return rates;
 }
 
-// How long the gain lasts: until the rows expire, or until as many new files are there again as are
-// merged now, when the partition would be rewritten anyway.
-double LifeDays(const MaintenanceCandidate& candidate, const WriteRates& writes,
+// How long the gain lasts. Until the rows expire or nobody reads them any more, at most. Where
+// writers go on, the choice is not between now and never, but between now and the next time, when
+// as much has come again: what now saves until then is all it gains for the part of its cost that
+// is spent again at the next time. A rewrite of which nothing is spent again gains for ever; one
+// that has to be done all over gains for one such period.
+double LifeDays(const MaintenanceCandidate& candidate, const WriteRates& writes, double again_share,
                 const MaintenancePriors& priors) {
   double days = priors.life_days;
   if (candidate.seconds_to_expiry) {
     days = std::min(days, NotNegative(*candidate.seconds_to_expiry) / kSecondsPerDay);
   }
-  if (writes.files_per_hour > 0) {
-    const double again = static_cast<double>(candidate.files_in) / (24 * writes.files_per_hour);
-    days = std::min(days, again);
+  if (candidate.read_life_days) days = std::min(days, NotNegative(*candidate.read_life_days));
+  if (writes.files_per_hour <= 0) return days;
+  double period = static_cast<double>(candidate.files_in) / (24 * writes.files_per_hour);
+  if (candidate.seconds_since_compaction) {
+    period = NotNegative(*candidate.seconds_since_compaction) / kSecondsPerDay;
   }
-  return days;
+  return std::min(days, period / again_share);
 }
 
 // One that may run.
@@ -183,7 +193,7 @@ class Ranking {
       : candidates_(candidates),
         options_(options),
         priors_(priors),
-        wall_(RatesOf(priors, options.model)),
+        wall_(RatesOf(priors, OneAtATime(options.model))),
         compute_(RatesOf(priors, CostModel{})) {
     plan_.decisions.resize(candidates.size());
     run_.budget = options.per_run;
@@ -218,6 +228,8 @@ class Ranking {
     }
   };
 
+  // One partition after the other, which is no less than it takes: one more then never makes a job
+  // shorter, so what a partition adds to a commit is its own.
   double WallSeconds(const Work& work) const {
     return EstimateSeconds(work, wall_) + priors_.seconds_per_commit;
   }
@@ -269,7 +281,12 @@ class Ranking {
     const WriteRates writes = WritesOf(candidate, priors_);
     decision.compute_seconds = item.seconds;
     decision.reads_per_day = ReadsPerDay(candidate, priors_);
-    decision.life_days = LifeDays(candidate, writes, priors_);
+    const int64_t again = std::min(NotNegative(candidate.again_bytes), item.work.bytes);
+    const Work again_work{.partitions = 1, .files = 0, .bytes = again};
+    const double again_share =
+        (EstimateSeconds(again_work, compute_) + priors_.seconds_per_commit) /
+        (item.seconds + priors_.seconds_per_commit);
+    decision.life_days = LifeDays(candidate, writes, again_share, priors_);
     decision.saved_per_read = SavedPerRead(
         priors_,
         static_cast<double>(NotNegative(candidate.files_in - NotNegative(candidate.outputs))),
@@ -351,7 +368,7 @@ class Ranking {
     for (const Item& item : std::views::reverse(worth)) {
       Sum without = sum;
       without.Remove(item);
-      if (item.hazard <= 0 || Saved(sum) - Saved(without) >= threshold * item.seconds) {
+      if (sum.hazard <= 0 || Saved(sum) - Saved(without) >= threshold * item.seconds) {
         stay.push_back(item);
       } else {
         sum = without;
@@ -882,6 +899,7 @@ std::vector<MaintenanceCandidate> CandidatesOf(const std::string& name_space,
                                                const std::string& table, const RewritePlan& plan,
                                                const iceberg::LiveSet& live,
                                                const iceberg::DeleteIndex& deletes,
+                                               const RewriteOptions& options,
                                                const std::vector<std::string>& names) {
   std::map<int32_t, MaintenanceCandidate> by_partition;
   const auto at = [&](int32_t partition) -> MaintenanceCandidate& {
@@ -903,11 +921,18 @@ std::vector<MaintenanceCandidate> CandidatesOf(const std::string& name_space,
     candidate.rows += group.records;
     candidate.outputs += group.live_records > 0 || group.moves ? group.outputs : 0;
     candidate.planner_reason = group.reason;
+    const int64_t deletes_before = candidate.delete_rows;
     for (const int32_t file : group.data_files) {
       for (const int32_t found : deletes.AppliesTo(file)) {
         candidate.delete_rows += NotNegative(live.delete_files[static_cast<size_t>(found)].records);
         delete_files[group.partition].insert(found);
       }
+    }
+    // The size from which a file is good: files between it and the target stay as they are.
+    const int64_t good = options.min_file_size_bytes > 0 ? options.min_file_size_bytes
+                                                         : options.target_file_size_bytes / 4 * 3;
+    if (candidate.delete_rows > deletes_before || group.bytes / std::max(group.outputs, 1) < good) {
+      candidate.again_bytes += group.bytes;
     }
   }
   std::vector<MaintenanceCandidate> candidates;
@@ -920,7 +945,8 @@ std::vector<MaintenanceCandidate> CandidatesOf(const std::string& name_space,
 }
 
 MaintenanceCandidate CandidateOf(const std::string& name_space, const std::string& table,
-                                 const std::string& partition, const PartitionPlan& plan) {
+                                 const std::string& partition, const PartitionPlan& plan,
+                                 const HiveOptions& options) {
   MaintenanceCandidate candidate;
   candidate.name_space = name_space;
   candidate.table = table;
@@ -930,6 +956,9 @@ MaintenanceCandidate CandidateOf(const std::string& name_space, const std::strin
   candidate.files_in = std::ssize(plan.inputs);
   candidate.bytes_in = plan.bytes_in;
   candidate.outputs = plan.outputs;
+  if (plan.bytes_in / std::max(plan.outputs, 1) < options.file_bytes_min) {
+    candidate.again_bytes = plan.bytes_in;
+  }
   return candidate;
 }
 

@@ -53,21 +53,30 @@ struct MaintenanceCandidate {
   // What each reader of these files has to merge today and will not afterwards.
   int64_t delete_rows = 0;  // Rows of position and equality deletes, once for each file they reach.
   int64_t delete_files = 0;  // Those that a reader opens for these files.
+  // Of bytes_in, what the next rewrite of the partition reads again if writers go on: outputs that
+  // stay below the size of a good file, and all that new deletes reach.
+  int64_t again_bytes = 0;
   std::string planner_reason;
 
   // Reads of the partition that a query log counts over so many days; 0 days: there is no log. The
   // prior rate counts like `prior_days` of log, so that a young log is not believed at once.
   double reads = 0;
   double read_days = 0;
+  // How many days' reads at that rate are still to come, if the log tells: of a partition by time,
+  // the reads of all partitions of its table that are as old or older, divided by those of one that
+  // is as old. nullopt: the prior life.
+  std::optional<double> read_life_days;
   // Commits per hour that touch the partition; nullopt: unknown, the prior holds.
   std::optional<double> commits_per_hour;
   // The share of them that only append files: those never conflict with a rewrite. 0 to 1.
   double append_share = 0;
-  // Data files per hour that writers add to the partition; nullopt: from seconds_since_compaction.
+  // Data files per hour that writers add to the partition; 0 if its period is over. nullopt: from
+  // seconds_since_compaction.
   std::optional<double> files_per_hour;
   // Since the last commit that touched it. A partition that is silent for longer than its rates
   // explain is taken as sealed: both rates count at most one commit per this time.
   std::optional<double> seconds_since_write;
+  // Since the last rewrite of all of it that its plan took.
   std::optional<double> seconds_since_compaction;
   // Until retention removes the rows.
   std::optional<double> seconds_to_expiry;
@@ -125,9 +134,9 @@ struct MaintenanceBudget {
 };
 
 struct MaintenanceOptions {
-  MaintenanceBudget per_run;
-  MaintenanceBudget per_namespace;  // Of each that is not named below.
-  std::map<std::string, MaintenanceBudget> of_namespace;
+  MaintenanceBudget per_run = {};
+  MaintenanceBudget per_namespace = {};  // Of each that is not named below.
+  std::map<std::string, MaintenanceBudget> of_namespace = {};
   // A candidate runs only if it saves so many query seconds per compute second.
   double threshold = 1.0;
   // Against starvation: those that are worth it and wait longer than this go first, the longest
@@ -135,8 +144,9 @@ struct MaintenanceOptions {
   // (MaintenancePriors::overdue_credit). Share 0: never.
   double overdue_days = 7.0;
   double overdue_share = 0.05;
-  // Threads and limits of a job: how long it takes by the clock, and so whether it survives.
-  CostModel model;
+  // Threads and limits of a job: how long it takes by the clock, one partition after the other, and
+  // so whether its commit survives.
+  CostModel model = {};
 };
 // kInvalid, naming the option and the allowed range.
 Status CheckMaintenanceOptions(const MaintenanceOptions& options);
@@ -237,15 +247,17 @@ MaintenancePriors Calibrate(const MaintenancePriors& priors, const MaintenanceOu
 
 // One candidate per partition of a plan of the rewrite, also of those where it plans nothing, with
 // all fields that the plan and the live set know. `names` has the partitions' names by index into
-// live.partitions.
+// live.partitions; `options` are those of the plan.
 std::vector<MaintenanceCandidate> CandidatesOf(const std::string& name_space,
                                                const std::string& table, const RewritePlan& plan,
                                                const iceberg::LiveSet& live,
                                                const iceberg::DeleteIndex& deletes,
+                                               const RewriteOptions& options,
                                                const std::vector<std::string>& names);
 // The same of one hive partition.
 MaintenanceCandidate CandidateOf(const std::string& name_space, const std::string& table,
-                                 const std::string& partition, const PartitionPlan& plan);
+                                 const std::string& partition, const PartitionPlan& plan,
+                                 const HiveOptions& options);
 
 }  // namespace lithify::plan
 

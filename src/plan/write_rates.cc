@@ -7,8 +7,14 @@
 namespace lithify::plan {
 namespace {
 
+struct Written {
+  int64_t at_ms = 0;
+  bool append = false;
+};
+
 struct Seen {
   std::set<int64_t> commits;  // Sequence numbers, within the window.
+  int64_t appends = 0;        // Of them.
   int64_t files = 0;          // Likewise.
   int64_t newest_ms = 0;
 };
@@ -28,7 +34,7 @@ std::vector<WriteRates> WriteRatesOf(const iceberg::TableMetadata& table,
   std::vector<WriteRates> rates(live.partitions.size());
   if (table.format_version < 2 || table.snapshots.empty()) return rates;
   const int64_t now_ms = Millis(now);
-  std::map<int64_t, int64_t> written;  // Sequence number to time, of snapshots that add rows.
+  std::map<int64_t, Written> written;  // By sequence number: snapshots that change rows.
   int64_t oldest_ms = now_ms;
   std::optional<int64_t> compacted_ms;
   for (const iceberg::Snapshot& snapshot : table.snapshots) {
@@ -37,7 +43,9 @@ std::vector<WriteRates> WriteRatesOf(const iceberg::TableMetadata& table,
     if (operation != snapshot.summary.end() && operation->second == "replace") {
       compacted_ms = std::max(compacted_ms.value_or(0), snapshot.timestamp_ms);
     } else {
-      written[snapshot.sequence_number] = snapshot.timestamp_ms;
+      written[snapshot.sequence_number] = {
+          .at_ms = snapshot.timestamp_ms,
+          .append = operation != snapshot.summary.end() && operation->second == "append"};
     }
   }
   const auto window_ms = std::chrono::duration_cast<std::chrono::milliseconds>(kWriteRatesWindow);
@@ -48,9 +56,9 @@ std::vector<WriteRates> WriteRatesOf(const iceberg::TableMetadata& table,
     const auto at = written.find(sequence_number);
     if (at == written.end()) return;
     Seen& one = seen[static_cast<size_t>(partition)];
-    one.newest_ms = std::max(one.newest_ms, at->second);
-    if (at->second < since_ms) return;
-    one.commits.insert(sequence_number);
+    one.newest_ms = std::max(one.newest_ms, at->second.at_ms);
+    if (at->second.at_ms < since_ms) return;
+    if (one.commits.insert(sequence_number).second && at->second.append) ++one.appends;
     if (data) ++one.files;
   };
   for (const auto& file : live.data_files) see(file.partition, file.sequence_number, true);
@@ -60,6 +68,10 @@ std::vector<WriteRates> WriteRatesOf(const iceberg::TableMetadata& table,
   const double hours = Seconds(std::max(now_ms - since_ms, least.count())) / 3600.0;
   for (size_t i = 0; i < rates.size(); ++i) {
     rates[i].commits_per_hour = static_cast<double>(seen[i].commits.size()) / hours;
+    if (!seen[i].commits.empty()) {
+      rates[i].append_share =
+          static_cast<double>(seen[i].appends) / static_cast<double>(seen[i].commits.size());
+    }
     rates[i].files_per_hour = static_cast<double>(seen[i].files) / hours;
     if (seen[i].newest_ms > 0) rates[i].seconds_since_write = Seconds(now_ms - seen[i].newest_ms);
     if (compacted_ms) rates[i].seconds_since_compaction = Seconds(now_ms - *compacted_ms);

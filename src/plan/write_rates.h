@@ -14,6 +14,7 @@ namespace lithify::plan {
 // Unset: the metadata does not tell.
 struct WriteRates {
   std::optional<double> commits_per_hour;  // That touch the partition.
+  double append_share = 0;                 // Of these commits: those that only add files.
   std::optional<double> files_per_hour;    // Data files that writers add to it.
   std::optional<double> seconds_since_write;
   std::optional<double> seconds_since_compaction;  // Of the table: its last `replace` snapshot.

@@ -57,6 +57,7 @@ TEST_F(WriteRatesOfTable, CommitsAndFilesOfADay) {
   const auto rates = Rates();
   EXPECT_DOUBLE_EQ(*rates[0].commits_per_hour, 2.0 / 24);
   EXPECT_DOUBLE_EQ(*rates[0].files_per_hour, 12.0 / 24);
+  EXPECT_DOUBLE_EQ(rates[0].append_share, 1);
   EXPECT_DOUBLE_EQ(*rates[0].seconds_since_write, 6 * 3600);
   EXPECT_FALSE(rates[0].seconds_since_compaction);
   EXPECT_DOUBLE_EQ(*rates[1].commits_per_hour, 1.0 / 24);
@@ -72,6 +73,7 @@ TEST_F(WriteRatesOfTable, DeletesAreCommitsToo) {
   const auto rates = Rates();
   EXPECT_DOUBLE_EQ(*rates[1].commits_per_hour, 1.0 / 24);
   EXPECT_DOUBLE_EQ(*rates[1].files_per_hour, 0);
+  EXPECT_DOUBLE_EQ(rates[1].append_share, 0);
 }
 
 TEST_F(WriteRatesOfTable, NothingIsSeenBeyondACompaction) {

@@ -23,12 +23,19 @@ std::string Text(const char* form, double number) {
   return text;
 }
 
-// Sights in an order, as jobs: those of one table that are near each other share a commit.
-std::vector<Job> AsJobs(const std::vector<Sight>& sights, const std::vector<size_t>& order) {
+// Sights in an order, as jobs: those of one table that are near each other share a commit. Ends
+// where far more bytes are in them than any day's budget could move.
+std::vector<Job> AsJobs(const std::vector<Sight>& sights, const std::vector<size_t>& order,
+                        double budget_seconds) {
+  const double bytes_max =
+      30 * budget_seconds * static_cast<double>(plan::kBytesPerSecondPerThread);
   std::vector<Job> jobs;
   std::unordered_map<int32_t, size_t> open;  // Table to job.
+  double bytes = 0;
   for (const size_t at : order) {
     const Sight& sight = sights[at];
+    bytes += sight.work.bytes;
+    if (bytes > bytes_max) break;
     const auto found = open.find(sight.table);
     if (found != open.end() && jobs[found->second].parts.size() < kPartsPerJob) {
       jobs[found->second].parts.push_back(sight.part);
@@ -43,11 +50,11 @@ std::vector<Job> AsJobs(const std::vector<Sight>& sights, const std::vector<size
 // By a key, smallest first; ties by partition.
 template <typename Key>
 void SortBy(const std::vector<Sight>& sights, std::vector<size_t>& order, const Key& key) {
-  std::ranges::sort(order, [&](size_t a, size_t b) {
-    const auto x = key(sights[a]);
-    const auto y = key(sights[b]);
-    return x != y ? x < y : sights[a].part < sights[b].part;
-  });
+  std::vector<std::pair<double, size_t>> keyed;  // Sights are in the order of partitions.
+  keyed.reserve(order.size());
+  for (const size_t at : order) keyed.emplace_back(key(sights[at]), at);
+  std::ranges::sort(keyed);
+  for (size_t i = 0; i < order.size(); ++i) order[i] = keyed[i].second;
 }
 
 template <typename Keep>
@@ -78,6 +85,8 @@ class Ours final : public Rule {
            (options_.log ? "" : ", without a query log") +
            (options_.overdue_share > 0 ? "" : ", nothing for the overdue");
   }
+
+  bool ReadsLog() const override { return options_.log; }
 
   std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& parts, int day,
                           double budget) override {
@@ -144,6 +153,7 @@ class Ours final : public Rule {
     candidate.partition = std::to_string(sight.number);
     candidate.files_in = static_cast<int64_t>(sight.work.files);
     candidate.bytes_in = static_cast<int64_t>(sight.work.bytes);
+    candidate.again_bytes = static_cast<int64_t>(sight.work.again_bytes);
     candidate.rows = static_cast<int64_t>(sight.rows);
     candidate.outputs = static_cast<int64_t>(sight.work.outputs);
     candidate.delete_rows = static_cast<int64_t>(sight.work.delete_rows);
@@ -151,6 +161,7 @@ class Ours final : public Rule {
     if (options_.log) {
       candidate.reads = sight.reads;
       candidate.read_days = sight.read_days;
+      if (sight.read_life_days >= 0) candidate.read_life_days = sight.read_life_days;
     }
     candidate.commits_per_hour = sight.commits_per_hour;
     candidate.append_share = sight.append_share;
@@ -173,9 +184,7 @@ class Ours final : public Rule {
       const Expected& expected = expected_[next_++];
       const Part& part = parts[static_cast<size_t>(expected.part)];
       if (part.gone) continue;
-      for (int d = expected.day; d < expected.day + kLater; ++d) {
-        actual += LoggedReads(fleet_, part, d);
-      }
+      actual += LoggedReads(fleet_, part, expected.day, expected.day + kLater);
       outcome.predicted_reads += expected.reads_per_day * kLater;
     }
     if (outcome.predicted_reads <= 0) return;
@@ -201,13 +210,13 @@ class Threshold final : public Rule {
            " delete files";
   }
   std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& parts,
-                          int /*day*/, double /*budget*/) override {
+                          int /*day*/, double budget) override {
     std::vector<size_t> order = Where(sights, [&](const Sight& sight) {
       const Part& part = parts[static_cast<size_t>(sight.part)];
       return part.small_files >= files_ || part.delete_files >= delete_files_;
     });
     SortBy(sights, order, [](const Sight& sight) { return -sight.waiting_seconds; });
-    return AsJobs(sights, order);
+    return AsJobs(sights, order, budget);
   }
 
  private:
@@ -223,7 +232,7 @@ class Weighted final : public Rule {
            (by_table_ ? ", by table" : ", by partition");
   }
   std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& /*parts*/,
-                          int /*day*/, double /*budget*/) override {
+                          int /*day*/, double budget) override {
     std::unordered_map<int32_t, std::pair<double, double>> traits;
     const auto key = [&](const Sight& sight) { return by_table_ ? sight.table : sight.part; };
     for (const Sight& sight : sights) {
@@ -250,7 +259,7 @@ class Weighted final : public Rule {
       return (1 - weight_) * scaled(cost, cost_min, cost_max) -
              weight_ * scaled(reduction, reduction_min, reduction_max);
     });
-    return AsJobs(sights, order);
+    return AsJobs(sights, order, budget);
   }
 
  private:
@@ -262,12 +271,12 @@ class ReductionPerCost final : public Rule {
  public:
   std::string Name() const override { return "file reduction / bytes"; }
   std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& /*parts*/,
-                          int /*day*/, double /*budget*/) override {
+                          int /*day*/, double budget) override {
     std::vector<size_t> order = Where(sights, [](const Sight& /*sight*/) { return true; });
     SortBy(sights, order, [](const Sight& sight) {
       return -(sight.work.files - sight.work.outputs) / (sight.work.bytes + 1);
     });
-    return AsJobs(sights, order);
+    return AsJobs(sights, order, budget);
   }
 };
 
@@ -277,8 +286,8 @@ class Quota final : public Rule {
   std::string Name() const override {
     return "quota, " + std::to_string(fragments_) + " fragments";
   }
-  std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& parts, int day,
-                          double budget) override {
+  std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& parts,
+                          int /*day*/, double /*budget*/) override {
     constexpr double kFragmentBytes = 64.0 * kMiB;
     constexpr double kJobBytes = 50.0 * kGiB;
     table_of_.clear();
@@ -312,8 +321,6 @@ class Quota final : public Rule {
       table_of_[job.parts.front()] = table;
       jobs.push_back(std::move(job));
     }
-    (void)day;
-    (void)budget;
     return jobs;
   }
   void Learn(const Done& done) override {
@@ -331,12 +338,12 @@ class RandomRule final : public Rule {
   explicit RandomRule(uint64_t seed) : seed_(seed) {}
   std::string Name() const override { return "random"; }
   std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& /*parts*/,
-                          int day, double /*budget*/) override {
+                          int day, double budget) override {
     std::vector<size_t> order = Where(sights, [](const Sight& /*sight*/) { return true; });
     SortBy(sights, order, [&](const Sight& sight) {
       return Uniform(seed_, static_cast<uint64_t>(sight.part), static_cast<uint64_t>(day), 99);
     });
-    return AsJobs(sights, order);
+    return AsJobs(sights, order, budget);
   }
 
  private:
@@ -345,16 +352,30 @@ class RandomRule final : public Rule {
 
 class Oracle final : public Rule {
  public:
-  explicit Oracle(const Fleet& fleet) : fleet_(fleet) {}
-  std::string Name() const override { return "oracle"; }
+  Oracle(const Fleet& fleet, bool patient) : fleet_(fleet), patient_(patient) {}
+  std::string Name() const override { return patient_ ? "oracle, patient" : "oracle"; }
 
   std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& parts, int day,
                           double budget) override {
+    const double fixed = fleet_.costs.seconds_per_commit;
     std::map<int32_t, std::vector<Item>> tables;
     for (const Sight& sight : sights) {
       const Part& part = parts[static_cast<size_t>(sight.part)];
       const Truth truth = TruthOf(fleet_, part, sight.work, day);
-      const double gain = truth.reads * truth.saved_per_read;
+      double reads = truth.reads;
+      if (patient_ && sight.files_per_hour > 0) {
+        const double again = (sight.work.again_bytes * fleet_.costs.seconds_per_byte +
+                              fleet_.costs.seconds_per_partition + fixed) /
+                             (truth.seconds + fixed);
+        const double period = sight.seconds_since_compaction >= 0
+                                  ? sight.seconds_since_compaction / 86'400
+                                  : sight.work.files / (24 * sight.files_per_hour);
+        const int until = day + static_cast<int>(std::min(period / std::min(again, 1.0), 1e4));
+        if (until < fleet_.shape.days + fleet_.shape.tail_days) {
+          reads -= FutureReads(fleet_, part, until);
+        }
+      }
+      const double gain = reads * truth.saved_per_read;
       if (gain > truth.seconds) {
         tables[sight.table].push_back(
             {sight.part, gain, truth.seconds, truth.conflicts_per_hour / 3600});
@@ -367,7 +388,6 @@ class Oracle final : public Rule {
       bool operator<(const Best& other) const { return density < other.density; }
     };
     std::priority_queue<Best> queue;
-    const double fixed = fleet_.costs.seconds_per_commit;
     const auto saved = [&](double gain, double seconds, double hazard) {
       return gain * std::exp(-hazard * (seconds / 8 + fixed));
     };
@@ -436,6 +456,7 @@ class Oracle final : public Rule {
   }
 
   const Fleet& fleet_;
+  const bool patient_;
 };
 
 }  // namespace
@@ -453,6 +474,8 @@ std::unique_ptr<Rule> MakeWeighted(double weight, bool by_table) {
 std::unique_ptr<Rule> MakeReductionPerCost() { return std::make_unique<ReductionPerCost>(); }
 std::unique_ptr<Rule> MakeQuota(int fragments) { return std::make_unique<Quota>(fragments); }
 std::unique_ptr<Rule> MakeRandom(uint64_t seed) { return std::make_unique<RandomRule>(seed); }
-std::unique_ptr<Rule> MakeOracle(const Fleet& fleet) { return std::make_unique<Oracle>(fleet); }
+std::unique_ptr<Rule> MakeOracle(const Fleet& fleet, bool patient) {
+  return std::make_unique<Oracle>(fleet, patient);
+}
 
 }  // namespace lithify::sim

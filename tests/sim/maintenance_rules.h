@@ -18,7 +18,7 @@ struct OursOptions {
   bool learn = true;
   bool log = true;  // False: as if there were no query log at all.
   double overdue_share = 0.05;
-  plan::MaintenancePriors priors;
+  plan::MaintenancePriors priors = {};
 };
 std::unique_ptr<Rule> MakeOurs(const Fleet& fleet, const OursOptions& options);
 // Fixed thresholds, as AWS Glue documents its own: a partition with at least so many small files,
@@ -37,8 +37,9 @@ std::unique_ptr<Rule> MakeQuota(int fragments);
 std::unique_ptr<Rule> MakeRandom(uint64_t seed);
 // Knows all true costs, conflicts and future reads: takes by true gain until the end per true
 // second, a table's best beginning together, greedily; only what gains more than it costs. Greedy,
-// so no bound for every possible rule.
-std::unique_ptr<Rule> MakeOracle(const Fleet& fleet);
+// so no bound for every possible rule. `patient`: where writers go on, it also knows that what has
+// to be done again gains only until then.
+std::unique_ptr<Rule> MakeOracle(const Fleet& fleet, bool patient);
 
 }  // namespace lithify::sim
 

@@ -15,7 +15,7 @@ namespace {
 constexpr double kRowBytes = 100;
 constexpr int kForEver = 1 << 28;
 constexpr int kThreads = 8;
-constexpr int kLogDays = 7;
+constexpr int kLogDays = 3;
 constexpr double kDeleteFileThreshold = 10;  // Of the planner.
 const plan::RewriteOptions kOptions;
 const double kMinBytes = 0.75 * static_cast<double>(kOptions.target_file_size_bytes);
@@ -61,6 +61,7 @@ enum Purpose : uint64_t {
   kLateAge,
   kChance,
   kLogNoise,
+  kLogLife,
   kMeasure,
   kCosts,
 };
@@ -128,6 +129,8 @@ class FleetMaker {
                 table.files_per_day * fleet.costs.seconds_per_file;
     }
     fleet.budget_per_day = shape_.budget_share * demand;
+    fleet.work_bytes_max =
+        0.25 * fleet.budget_per_day * static_cast<double>(plan::kBytesPerSecondPerThread);
     return fleet;
   }
 
@@ -202,22 +205,19 @@ class FleetMaker {
         rate *= Lognormal(1.0, seed_, t, d, kRegimeSize);
       }
       const double weekend = day % 7 >= 5 ? 0.5 : 1;
-      table.queries.push_back(
-          static_cast<float>(rate * weekend * Lognormal(0.3, seed_, t, d, kQueryNoise)));
+      table.queries.push_back(rate * weekend * Lognormal(0.3, seed_, t, d, kQueryNoise));
     }
-    // Most queries read what is new.
+    // Most queries read what is new; of a table that is divided into buckets, half of them one.
     constexpr double kRecencies[] = {1, 3, 7, 14, 30, 90};
-    const double recency = OneOf(kRecencies, U(t, kRecency));
-    const double full = 0.01 + 0.2 * U(t, kFullScans) * U(t, kFullScans);
-    for (int age = 0; age < days + 400; ++age) {
-      const double share =
-          table.period_days == 0 ? 1.0 : full + (1 - full) * std::exp(-age / recency);
-      table.share_by_age.push_back(static_cast<float>(share));
-    }
-    if (table.buckets > 1) {  // Half of the queries look into one bucket.
-      for (float& share : table.share_by_age) {
-        share = static_cast<float>(0.5 + 0.5 / table.buckets);
-      }
+    table.recency_days = OneOf(kRecencies, U(t, kRecency));
+    table.full_share = table.period_days > 0 ? 0.01 + 0.2 * U(t, kFullScans) * U(t, kFullScans)
+                                             : 0.5 + 0.5 / table.buckets;
+    table.queries_from.resize(table.queries.size() + 1);
+    table.decayed_from.resize(table.queries.size() + 1);
+    for (size_t d = table.queries.size(); d-- > 0;) {
+      table.queries_from[d] = table.queries_from[d + 1] + table.queries[d];
+      table.decayed_from[d] =
+          table.queries[d] + std::exp(-1 / table.recency_days) * table.decayed_from[d + 1];
     }
   }
 
@@ -225,7 +225,12 @@ class FleetMaker {
   const uint64_t seed_;
 };
 
-int AgeOf(const Part& part, int day) { return std::clamp(day - part.last_day, 0, 399 + day); }
+// Of the queries of a day, those that read the partition.
+double ShareOf(const TableTruth& table, const Part& part, int day) {
+  if (table.period_days == 0) return table.full_share;
+  const int age = std::max(day - part.last_day, 0);
+  return table.full_share + (1 - table.full_share) * std::exp(-age / table.recency_days);
+}
 
 bool Expires(const TableTruth& table, const Part& part, int day) {
   return table.retention_days > 0 && day - part.last_day > table.retention_days;
@@ -393,7 +398,7 @@ class Run {
     for (size_t i = 0; i < parts_.size(); ++i) {
       Part& part = parts_[i];
       if (part.gone) continue;
-      const Work work = PlannedWork(part);
+      const Work work = PlannedWork(part, fleet_.work_bytes_max);
       if (work.files <= 0) {
         part.candidate_since = -1;
         continue;
@@ -426,12 +431,13 @@ class Run {
     sight.number = part.number;
     sight.work = work;
     sight.rows = part.rows;
-    if (table.logged) {
+    if (table.logged && rule_.ReadsLog()) {
       const int days = std::min({kLogDays, day_, day_ - part.first_day});
-      for (int back = 1; back <= days; ++back) {
-        sight.reads += LoggedReads(fleet_, part, day_ - back);
-      }
+      sight.reads = LoggedReads(fleet_, part, day_ - days, day_);
       sight.read_days = days;
+      if (table.period_days > 0 && sight.reads >= 3) {
+        sight.read_life_days = ReadLife(part, sight, days);
+      }
     }
     // Of the last day, whether or not more will come; that the period of a partition by time is
     // over can be told from its name.
@@ -453,6 +459,20 @@ class Run {
     return sight;
   }
 
+  // From the log of the same days: reads of all older partitions of the table / of one like this.
+  // The expected value, with an error that is the larger the fewer reads there were.
+  double ReadLife(const Part& part, const Sight& sight, int days) const {
+    constexpr int kOldest = 30;
+    const TableTruth& table = fleet_.tables[static_cast<size_t>(part.table)];
+    double later = 0;
+    for (int d = 0; d < kOldest; ++d) later += ShareOf(table, part, day_ + d);
+    double seen = 0;
+    for (int d = 1; d <= days; ++d) seen += ShareOf(table, part, day_ - d) / days;
+    const auto id = static_cast<uint64_t>(sight.part);
+    return later / seen *
+           Lognormal(1 / std::sqrt(sight.reads), seed(), id, static_cast<uint64_t>(day_), kLogLife);
+  }
+
   void Do(const Job& job) {
     Done done;
     done.job = &job;
@@ -463,7 +483,7 @@ class Run {
         fleet_.tables[static_cast<size_t>(parts_[static_cast<size_t>(job.parts.at(0))].table)];
     for (const int32_t at : job.parts) {
       const Part& part = parts_[static_cast<size_t>(at)];
-      const Work work = PlannedWork(part);
+      const Work work = PlannedWork(part, fleet_.work_bytes_max);
       const Truth truth = TruthOf(fleet_, part, work, day_);
       partitions_seconds += truth.seconds;
       conflicts_per_hour += truth.conflicts_per_hour;
@@ -500,23 +520,27 @@ class Run {
 
   void Rewrite(Part& part, double seconds) {
     const TableTruth& table = fleet_.tables[static_cast<size_t>(part.table)];
-    const Work work = PlannedWork(part);
+    const Work work = PlannedWork(part, fleet_.work_bytes_max);
     Close(part);
     part.spent = seconds;
     part.saves_per_read = SavedPerRead(fleet_, table, work);
+    const double stays = 1 - work.share;
     double bytes = work.bytes;
     if (work.all) {
       const double dead = std::min(0.9, part.delete_rows / std::max(part.rows, 1.0));
       bytes *= 1 - dead;
-      part.rows *= 1 - dead;
-      part.delete_rows = part.delete_files = 0;
-      part.good_files = part.good_bytes = 0;
+      part.rows *= 1 - dead * work.share;
+      part.delete_rows *= stays;
+      part.delete_files *= stays;
+      part.good_files *= stays;
+      part.good_bytes *= stays;
     }
-    part.small_files = part.small_bytes = 0;
+    part.small_files *= stays;
+    part.small_bytes *= stays;
     const bool small = bytes / work.outputs < kMinBytes;
     (small ? part.small_files : part.good_files) += work.outputs;
     (small ? part.small_bytes : part.good_bytes) += bytes;
-    part.last_compaction = day_;
+    if (work.share >= 1) part.last_compaction = day_;
     part.candidate_since = -1;
     ++report_.rewrites;
   }
@@ -546,33 +570,39 @@ double Normal(uint64_t seed, uint64_t a, uint64_t b, uint64_t c) {
 
 Fleet MakeFleet(const FleetShape& shape) { return FleetMaker(shape).Make(); }
 
-Work PlannedWork(const Part& part) {
+Work PlannedWork(const Part& part, double bytes_max) {
   Work work;
   work.all = part.delete_files >= kDeleteFileThreshold;
-  work.files = part.small_files + (work.all ? part.good_files : 0);
-  work.bytes = part.small_bytes + (work.all ? part.good_bytes : 0);
   if (!work.all && part.small_files < kOptions.min_input_files) return {};
+  const double files = part.small_files + (work.all ? part.good_files : 0);
+  const double bytes = part.small_bytes + (work.all ? part.good_bytes : 0);
+  work.share = bytes > bytes_max ? bytes_max / bytes : 1;
+  work.files = work.share * files;
+  work.bytes = work.share * bytes;
   work.outputs = plan::PlannedOutputs(kOptions, static_cast<int64_t>(work.bytes));
   if (work.all) {
     work.outputs = std::min(work.outputs, work.files);
-    work.delete_rows = part.delete_rows;
-    work.delete_files = part.delete_files;
+    work.delete_rows = work.share * part.delete_rows;
+    work.delete_files = work.share * part.delete_files;
+    work.again_bytes = work.bytes;
   } else if (work.outputs >= work.files) {
     return {};
+  } else if (work.bytes / work.outputs < kMinBytes) {
+    work.again_bytes = work.bytes;
   }
   return work;
 }
 
 double TrueReads(const Fleet& fleet, const Part& part, int day) {
   const TableTruth& table = fleet.tables[static_cast<size_t>(part.table)];
-  return static_cast<double>(table.queries[static_cast<size_t>(day)]) *
-         static_cast<double>(table.share_by_age[static_cast<size_t>(AgeOf(part, day))]);
+  return table.queries[static_cast<size_t>(day)] * ShareOf(table, part, day);
 }
 
-double LoggedReads(const Fleet& fleet, const Part& part, int day) {
-  const double mean = TrueReads(fleet, part, day);
+double LoggedReads(const Fleet& fleet, const Part& part, int from, int to) {
+  double mean = 0;
+  for (int day = from; day < to; ++day) mean += TrueReads(fleet, part, day);
   const auto id = static_cast<uint64_t>(part.table) * 4096 + static_cast<uint64_t>(part.number);
-  const auto d = static_cast<uint64_t>(day);
+  const auto d = static_cast<uint64_t>(to);
   if (mean > 20) {
     const double seen = mean + std::sqrt(mean) * Normal(fleet.shape.seed, id, d, kLogNoise);
     return std::max(0.0, std::round(seen));
@@ -587,6 +617,27 @@ double LoggedReads(const Fleet& fleet, const Part& part, int day) {
   return count;
 }
 
+// From that day on, until the rows expire or all ends; in closed form, since it is asked for often.
+double FutureReads(const Fleet& fleet, const Part& part, int day) {
+  const TableTruth& table = fleet.tables[static_cast<size_t>(part.table)];
+  int end = fleet.shape.days + fleet.shape.tail_days;
+  if (table.retention_days > 0) end = std::min(end, part.last_day + table.retention_days + 1);
+  if (end <= day) return 0;
+  const auto from = [](const std::vector<double>& sums, int d) {
+    return sums[static_cast<size_t>(d)];
+  };
+  const double all = from(table.queries_from, day) - from(table.queries_from, end);
+  if (table.period_days == 0) return table.full_share * all;
+  // Until the last of its days it is new.
+  const int aging = std::clamp(part.last_day, day, end);
+  const double fresh = from(table.queries_from, day) - from(table.queries_from, aging);
+  const auto weight = [&](int days) { return std::exp(-days / table.recency_days); };
+  const double decayed =
+      weight(std::max(aging - part.last_day, 0)) *
+      (from(table.decayed_from, aging) - weight(end - aging) * from(table.decayed_from, end));
+  return table.full_share * all + (1 - table.full_share) * (fresh + decayed);
+}
+
 Truth TruthOf(const Fleet& fleet, const Part& part, const Work& work, int day) {
   const TableTruth& table = fleet.tables[static_cast<size_t>(part.table)];
   Truth truth;
@@ -596,10 +647,7 @@ Truth TruthOf(const Fleet& fleet, const Part& part, const Work& work, int day) {
   truth.conflicts_per_hour = table.writer == Writer::kDormant ? 0
                              : open                           ? table.conflicts_per_hour
                                                               : 0.0001;
-  for (int d = day; d < fleet.shape.days + fleet.shape.tail_days; ++d) {
-    if (Expires(table, part, d)) break;
-    truth.reads += TrueReads(fleet, part, d);
-  }
+  truth.reads = FutureReads(fleet, part, day);
   return truth;
 }
 

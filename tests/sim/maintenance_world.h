@@ -40,11 +40,18 @@ struct TableTruth {
   double conflicts_per_hour = 0;  // That would break a rewrite of a partition that is written to.
   double delete_rows_per_day = 0;
   double delete_files_per_day = 0;
-  double late_share = 0;            // Of days on which files arrive late.
-  double compute_factor = 1;        // Of its bytes: codecs, widths.
-  double open_factor = 1;           // Of its readers.
-  std::vector<float> queries;       // By day.
-  std::vector<float> share_by_age;  // Of queries that read a partition of this age.
+  double late_share = 0;      // Of days on which files arrive late.
+  double compute_factor = 1;  // Of its bytes: codecs, widths.
+  double open_factor = 1;     // Of its readers.
+  // Of all queries this share reads everything, the others what is new: exp(-age / recency_days) of
+  // them a partition of that age.
+  double full_share = 1;
+  double recency_days = 1;
+  // By day, with one more: how many, how many from then on, and the same with exp(-days to come /
+  // recency_days) as the weight.
+  std::vector<double> queries;
+  std::vector<double> queries_from;
+  std::vector<double> decayed_from;
 };
 
 struct TrueCosts {
@@ -63,6 +70,7 @@ struct Fleet {
   TrueCosts costs;
   std::vector<TableTruth> tables;
   double budget_per_day = 0;
+  double work_bytes_max = 0;  // Of one partition in a run.
 };
 Fleet MakeFleet(const FleetShape& shape);
 
@@ -90,16 +98,19 @@ struct Part {
   bool gone = false;
 };
 
-// What the planner of the rewrite would do to a partition.
+// What the planner of the rewrite would do to a partition: no more than `bytes_max` in one run, the
+// rest in the next ones (RewriteOptions::budget_bytes). The deletes of a file go with it.
 struct Work {
+  double share = 0;  // Of the partition's files that are candidates.
   double files = 0;
   double bytes = 0;
   double outputs = 0;
   double delete_rows = 0;
   double delete_files = 0;
-  bool all = false;  // With the good files: deletes are applied.
+  double again_bytes = 0;  // As plan::MaintenanceCandidate has it.
+  bool all = false;        // With the good files: deletes are applied.
 };
-Work PlannedWork(const Part& part);
+Work PlannedWork(const Part& part, double bytes_max);
 
 // A candidate as anybody can see it.
 struct Sight {
@@ -109,7 +120,8 @@ struct Sight {
   Work work;
   double rows = 0;
   double reads = 0;
-  double read_days = 0;  // 0: no log.
+  double read_days = 0;        // 0: no log.
+  double read_life_days = -1;  // As plan::MaintenanceCandidate has it; < 0: unknown.
   double commits_per_hour = 0;
   double append_share = 0;
   double files_per_hour = 0;
@@ -142,6 +154,7 @@ class Rule {
  public:
   virtual ~Rule() = default;
   virtual std::string Name() const = 0;
+  virtual bool ReadsLog() const { return false; }  // Else Sight::reads is left out.
   // Jobs in the order to run them. They run while there is budget left; the last one may overdraw
   // it, at the cost of the next day.
   virtual std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& parts,
@@ -180,8 +193,9 @@ struct Truth {
 };
 Truth TruthOf(const Fleet& fleet, const Part& part, const Work& work, int day);
 double TrueReads(const Fleet& fleet, const Part& part, int day);
-// What a query log saw of it: a count with the noise of chance.
-double LoggedReads(const Fleet& fleet, const Part& part, int day);
+double FutureReads(const Fleet& fleet, const Part& part, int day);
+// What a query log saw of it in [from, to): a count with the noise of chance.
+double LoggedReads(const Fleet& fleet, const Part& part, int from, int to);
 
 // Uniform in [0, 1), and standard normal, of anything that identifies a draw.
 double Uniform(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);
