@@ -138,7 +138,7 @@ Result<int> RunService(const maintain::Configuration& config, const Options& opt
     }
     if (IsBad(report)) code = daemon::kFailed;
   }
-  pthread_kill(waiter.native_handle(), SIGTERM);  // It waits for one.
+  kill(getpid(), SIGTERM);  // Nobody but the waiter gets it.
   waiter.join();
   return code;
 }

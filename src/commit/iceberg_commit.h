@@ -55,9 +55,9 @@ struct DeleteRef {
 struct RewriteCommit {
   catalog::TableIdent ident;
   std::string branch = "main";
-  std::string job_id;                   // UUIDv7; in the summary, and how we know our own commit.
-  std::string trigger = "manual";       // manual | scheduled.
-  std::string principal;                // Empty: not stamped.
+  std::string job_id;              // UUIDv7; in the summary, and how we know our own commit.
+  std::string trigger = "manual";  // manual | scheduled.
+  std::string principal;           // Empty: not stamped.
   // More properties of the snapshot, for the catalog to read; none that lithify sets itself.
   std::map<std::string, std::string> summary = {};
   int64_t planned_snapshot_id = 0;      // The plan was made on this snapshot of the branch.

@@ -9,6 +9,7 @@
 #include "maintain/secret_file.h"
 #include "net/client_assertion.h"
 #include "net/jwks.h"
+#include "plan/cron.h"
 
 namespace lithify::maintain {
 namespace {
@@ -221,15 +222,8 @@ class Checker {
   }
 
   void CheckScheduler() {
-    // The fields themselves are read by what runs them.
-    const std::string& cron = config_.scheduler.schedule;
-    int words = 0;
-    for (size_t at = 0; (at = cron.find_first_not_of(' ', at)) != std::string::npos; ++words) {
-      at = std::min(cron.find(' ', at), cron.size());
-    }
-    if (words != 5) {
-      Problem("scheduler.schedule", "\"" + cron + "\" must have the five fields of cron: " +
-                                        "minute, hour, day of month, month, day of week");
+    if (const auto cron = plan::ParseCron(config_.scheduler.schedule); !cron) {
+      Problem("scheduler.schedule", cron.error().ToString());
     }
     if (config_.scheduler.backoff > config_.scheduler.backoff_max) {
       Problem("scheduler.backoff_secs", "must be at most maintenance.scheduler.backoff_max_secs");

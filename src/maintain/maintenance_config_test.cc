@@ -237,7 +237,7 @@ TEST(MaintenanceConfig, ValuesOutOfRange) {
   EXPECT_THAT(in(".scheduler", "tick_secs = \"1500ms\""), HasSubstr("whole number of seconds"));
   EXPECT_THAT(in(".scheduler", "lease_ttl_secs = 0"), HasSubstr("from 1 to 86,400"));
   EXPECT_THAT(in(".scheduler", "lease = \"kubernetes\""), HasSubstr("\"none\", \"catalog\""));
-  EXPECT_THAT(in(".scheduler", "schedule = \"0 2 * *\""), HasSubstr("five fields"));
+  EXPECT_THAT(in(".scheduler", "schedule = \"0 2 * *\""), HasSubstr("a schedule has five"));
   EXPECT_THAT(in(".scheduler", "state_table = \"log\""), HasSubstr("a namespace and a table"));
   EXPECT_THAT(in(".scheduler", "backoff_secs = 10\nbackoff_max_secs = 9"),
               HasSubstr("at most maintenance.scheduler.backoff_max_secs"));

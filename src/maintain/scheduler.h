@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/cancel.h"
@@ -92,7 +93,7 @@ using TableDebts = std::map<std::string, std::shared_ptr<const job::TableDebt>>;
 class Scheduler {
  public:
   Scheduler(SchedulerServices services, SchedulerOptions options)
-      : services_(services), options_(std::move(options)) {}
+      : services_(std::move(services)), options_(std::move(options)) {}
 
   // What went wrong is in the report; whatever it is, the next tick tries again.
   TickReport Tick(const TickOptions& tick, const CancelFlag& cancel);

@@ -49,7 +49,7 @@ const std::vector<Column> kRunColumns = {
 struct OptedIn {
   ResolvedTable table;
   plan::TablePolicy policy;
-  std::optional<Error> error;                     // It could not be looked into.
+  std::optional<Error> error;                          // It could not be looked into.
   std::vector<iceberg::PartitionKey> partitions = {};  // Of its candidates.
   size_t first = 0;                                    // Of its candidates, in those of all.
   size_t count = 0;
