@@ -594,23 +594,24 @@ class Ranking {
     return Saved(sum) >= options_.threshold * (sum.seconds + priors_.seconds_per_commit);
   }
 
-  // Of the next `count`, those that would not fit alone. True: some were refused, and what is left
-  // has another density.
+  // If one of the next `count` would not fit alone: all of the table that would not. True: some
+  // were refused, and what is left has another density.
   bool RefuseTooLarge(Table& table, size_t count, const Left& name_space, double fixed,
                       int64_t commits) {
-    std::vector<Item> kept;
-    for (size_t i = table.next; i < table.next + count; ++i) {
-      const Item& item = table.items[i];
-      const double seconds = item.seconds + fixed;
-      if (const auto verdict = Exceeds(run_, name_space, item.work.bytes, seconds, commits)) {
-        OverBudget(item, *verdict, name_space, seconds);
-      } else {
-        kept.push_back(item);
-      }
+    const auto exceeds = [&](const Item& item) {
+      return Exceeds(run_, name_space, item.work.bytes, item.seconds + fixed, commits);
+    };
+    const auto next = table.items.begin() + static_cast<std::ptrdiff_t>(table.next);
+    const auto end = next + static_cast<std::ptrdiff_t>(count);
+    if (std::none_of(next, end, [&](const Item& item) { return exceeds(item).has_value(); })) {
+      return false;
     }
-    if (kept.size() == count) return false;
-    table.next += count - kept.size();
-    std::ranges::copy(kept, table.items.begin() + static_cast<std::ptrdiff_t>(table.next));
+    const auto gone = std::stable_partition(next, table.items.end(),
+                                            [&](const Item& item) { return !exceeds(item); });
+    for (auto item = gone; item != table.items.end(); ++item) {
+      OverBudget(*item, *exceeds(*item), name_space, item->seconds + fixed);
+    }
+    table.items.erase(gone, table.items.end());
     return true;
   }
 

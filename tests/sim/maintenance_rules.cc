@@ -357,55 +357,13 @@ class Oracle final : public Rule {
 
   std::vector<Job> Choose(const std::vector<Sight>& sights, const std::vector<Part>& parts, int day,
                           double budget) override {
-    const double fixed = fleet_.costs.seconds_per_commit;
-    std::map<int32_t, std::vector<Item>> tables;
-    for (const Sight& sight : sights) {
-      const Part& part = parts[static_cast<size_t>(sight.part)];
-      const Truth truth = TruthOf(fleet_, part, sight.work, day);
-      double reads = truth.reads;
-      if (patient_ && sight.files_per_hour > 0) {
-        const double again = (sight.work.again_bytes * fleet_.costs.seconds_per_byte +
-                              fleet_.costs.seconds_per_partition + fixed) /
-                             (truth.seconds + fixed);
-        const double period = sight.seconds_since_compaction >= 0
-                                  ? sight.seconds_since_compaction / 86'400
-                                  : sight.work.files / (24 * sight.files_per_hour);
-        const int until = day + static_cast<int>(std::min(period / std::min(again, 1.0), 1e4));
-        if (until < fleet_.shape.days + fleet_.shape.tail_days) {
-          reads -= FutureReads(fleet_, part, until);
-        }
-      }
-      const double gain = reads * truth.saved_per_read;
-      if (gain > truth.seconds) {
-        tables[sight.table].push_back(
-            {sight.part, gain, truth.seconds, truth.conflicts_per_hour / 3600});
-      }
-    }
-    struct Best {
-      double density;
-      int32_t table;
-      size_t count;
-      bool operator<(const Best& other) const { return density < other.density; }
-    };
+    std::map<int32_t, std::vector<Item>> tables = Worthwhile(sights, parts, day);
     std::priority_queue<Best> queue;
-    const auto saved = [&](double gain, double seconds, double hazard) {
-      return gain * std::exp(-hazard * (seconds / 8 + fixed));
-    };
     for (auto& [table, items] : tables) {
       std::ranges::sort(items, [](const Item& a, const Item& b) {
         return a.gain / a.seconds > b.gain / b.seconds;
       });
-      Best best{1, table, 0};
-      double gain = 0;
-      double seconds = 0;
-      double hazard = 0;
-      for (size_t i = 0; i < items.size(); ++i) {
-        gain += items[i].gain;
-        seconds += items[i].seconds;
-        hazard += items[i].hazard;
-        const double density = saved(gain, seconds, hazard) / (seconds + fixed);
-        if (density > best.density) best = {density, table, i + 1};
-      }
+      const Best best = BestBeginning(table, items);
       if (best.count > 0) queue.push(best);
     }
     std::map<int32_t, size_t> job_of;
@@ -419,7 +377,7 @@ class Oracle final : public Rule {
       const auto [job, opened] = job_of.try_emplace(best.table, jobs.size());
       if (opened) {
         jobs.emplace_back();
-        spent += fixed;
+        spent += Commit();
       }
       size_t& next = taken[best.table];
       for (size_t i = 0; i < best.count; ++i) {
@@ -438,21 +396,75 @@ class Oracle final : public Rule {
     double seconds = 0;
     double hazard = 0;
   };
-
-  // Of one more beside those before it.
-  double MarginalDensity(const std::vector<Item>& items, size_t next) const {
+  struct Sum {
     double gain = 0;
     double seconds = 0;
     double hazard = 0;
-    double before = 0;
-    for (size_t i = 0; i <= next; ++i) {
-      before = gain * std::exp(-hazard * (seconds / 8 + fleet_.costs.seconds_per_commit));
-      gain += items[i].gain;
-      seconds += items[i].seconds;
-      hazard += items[i].hazard;
+    void Add(const Item& item) {
+      gain += item.gain;
+      seconds += item.seconds;
+      hazard += item.hazard;
     }
-    const double after = gain * std::exp(-hazard * (seconds / 8 + fleet_.costs.seconds_per_commit));
-    return (after - before) / items[next].seconds;
+  };
+  struct Best {
+    double density = 0;
+    int32_t table = 0;
+    size_t count = 0;
+    bool operator<(const Best& other) const { return density < other.density; }
+  };
+
+  double Commit() const { return fleet_.costs.seconds_per_commit; }
+  double Saved(const Sum& sum) const {
+    return sum.gain * std::exp(-sum.hazard * (sum.seconds / 8 + Commit()));
+  }
+
+  // Reads until the end; of what has to be done again, only until then.
+  double Reads(const Sight& sight, const Part& part, const Truth& truth, int day) const {
+    if (!patient_ || sight.files_per_hour <= 0) return truth.reads;
+    const double again = (sight.work.again_bytes * fleet_.costs.seconds_per_byte +
+                          fleet_.costs.seconds_per_partition + Commit()) /
+                         (truth.seconds + Commit());
+    const double period = sight.seconds_since_compaction >= 0
+                              ? sight.seconds_since_compaction / 86'400
+                              : sight.work.files / (24 * sight.files_per_hour);
+    const int until = day + static_cast<int>(std::min(period / std::min(again, 1.0), 1e4));
+    if (until >= fleet_.shape.days + fleet_.shape.tail_days) return truth.reads;
+    return truth.reads - FutureReads(fleet_, part, until);
+  }
+
+  std::map<int32_t, std::vector<Item>> Worthwhile(const std::vector<Sight>& sights,
+                                                  const std::vector<Part>& parts, int day) const {
+    std::map<int32_t, std::vector<Item>> tables;
+    for (const Sight& sight : sights) {
+      const Part& part = parts[static_cast<size_t>(sight.part)];
+      const Truth truth = TruthOf(fleet_, part, sight.work, day);
+      const double gain = Reads(sight, part, truth, day) * truth.saved_per_read;
+      if (gain <= truth.seconds) continue;
+      tables[sight.table].push_back(
+          {sight.part, gain, truth.seconds, truth.conflicts_per_hour / 3600});
+    }
+    return tables;
+  }
+
+  // Together with the commit; count 0: no beginning pays for it.
+  Best BestBeginning(int32_t table, const std::vector<Item>& items) const {
+    Best best{1, table, 0};
+    Sum sum;
+    for (size_t i = 0; i < items.size(); ++i) {
+      sum.Add(items[i]);
+      const double density = Saved(sum) / (sum.seconds + Commit());
+      if (density > best.density) best = {density, table, i + 1};
+    }
+    return best;
+  }
+
+  // Of one more beside those before it.
+  double MarginalDensity(const std::vector<Item>& items, size_t next) const {
+    Sum sum;
+    for (size_t i = 0; i < next; ++i) sum.Add(items[i]);
+    const double before = Saved(sum);
+    sum.Add(items[next]);
+    return (Saved(sum) - before) / items[next].seconds;
   }
 
   const Fleet& fleet_;
