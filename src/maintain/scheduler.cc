@@ -492,6 +492,7 @@ plan::MaintenanceOptions TickRun::Remaining() {
 
 void TickRun::Rank() {
   plan_ = plan::PlanMaintenance(candidates_, Remaining(), state_.priors);
+  if (acting()) state_.priors.overdue_credit = plan_.overdue_credit;
   const Time now = Now();
   for (const Work& work : work_) {
     ShowPlan(work);

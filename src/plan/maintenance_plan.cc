@@ -631,6 +631,8 @@ class Ranking {
     for (const Table& table : tables_) {
       if (!table.chosen.empty()) open.push_back(&table);
     }
+    // A look in which nothing runs is no run: nothing is saved up in it.
+    if (open.empty()) plan_.overdue_credit = std::min(NotNegative(priors_.overdue_credit), 1.0);
     std::ranges::sort(open, {}, &Table::job_order);
     for (const Table* table : open) AddJob(*table);
   }
