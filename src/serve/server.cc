@@ -1,0 +1,97 @@
+#include "serve/server.h"
+
+#include <utility>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "embed/audit.h"
+#include "embed/environment.h"
+#include "serve/audit_trail.h"
+#include "serve/executor.h"
+#include "serve/identity.h"
+#include "serve/job_registry.h"
+#include "serve/listener.h"
+#include "serve/sessions.h"
+#include "serve/table_access.h"
+
+namespace lithify::serve {
+namespace {
+
+using Told = std::function<void(const Error&)>;
+
+// Members in the order in which they need each other.
+class FlightSqlServer final : public Server {
+ public:
+  FlightSqlServer(config::HiveConfig config, std::string version, Told told)
+      : config_(std::move(config)),
+        version_(std::move(version)),
+        told_(std::move(told)),
+        jobs_({.running_per_owner = static_cast<size_t>(config_.server.jobs_per_user_max),
+               .running = static_cast<size_t>(config_.server.jobs_max)},
+              clock_, random_),
+        sessions_({.idle = config_.server.session_idle, .absolute = config_.server.session_max},
+                  clock_, random_) {}
+
+  Status Assemble() {
+    LITHIFY_TRY_ASSIGN(auto access, TableAccess::Make(config_, clock_, told_));
+    LITHIFY_TRY_ASSIGN(authenticator_, MakeAuthenticator(config_.auth, clock_, random_));
+    executor_ = std::make_unique<Executor>(std::move(access), jobs_);
+    return {};
+  }
+
+  std::vector<std::string> Warnings() const override { return authenticator_->Warnings(); }
+  std::string catalogs() const override {
+    std::string names;
+    for (const std::string& name : executor_->access().catalogs()) {
+      names += (names.empty() ? "" : ", ") + name;
+    }
+    return names;
+  }
+
+  Status Start() override {
+    LITHIFY_TRY_ASSIGN(auto log,
+                       embed::OpenAuditFile(config_.audit_log, config_.audit_log.path, told_));
+    audit_ = std::make_unique<AuditTrail>(std::move(log), told_);
+    LITHIFY_TRY_ASSIGN(listener_, Listener::Start({.config = config_.server,
+                                                   .authenticator = *authenticator_,
+                                                   .executor = *executor_,
+                                                   .jobs = jobs_,
+                                                   .sessions = sessions_,
+                                                   .audit = *audit_,
+                                                   .clock = clock_,
+                                                   .random = random_,
+                                                   .version = version_}));
+    return {};
+  }
+
+  std::string location() const override { return listener_->location(); }
+  void Stop() override { listener_->Stop(); }
+
+ private:
+  const config::HiveConfig config_;
+  const std::string version_;
+  const Told told_;
+  SystemClock clock_;
+  SystemRandom random_;
+  JobRegistry jobs_;
+  Sessions sessions_;
+  std::unique_ptr<Authenticator> authenticator_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<AuditTrail> audit_;
+  std::unique_ptr<Listener> listener_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::Make(const config::HiveConfig& config, std::string version,
+                                             Told told) {
+  config::HiveConfig own = config;
+  // One log for all that the server does, whatever catalog it is in.
+  if (own.audit_log.path.empty()) own.audit_log.path = embed::StatePath("server.audit.jsonl");
+  auto server =
+      std::make_unique<FlightSqlServer>(std::move(own), std::move(version), std::move(told));
+  LITHIFY_TRY(server->Assemble());
+  return server;
+}
+
+}  // namespace lithify::serve
