@@ -65,10 +65,10 @@ class TableCache {
   std::list<Entry> entries_;  // The last used first.
 };
 
-class RestCatalog final : public Catalog {
+class HttpRestCatalog final : public RestCatalog {
  public:
-  RestCatalog(RestOptions options, net::HttpClient& http, net::TokenSource* tokens, Clock& clock,
-              Random& random)
+  HttpRestCatalog(RestOptions options, net::HttpClient& http, net::TokenSource* tokens,
+                  Clock& clock, Random& random)
       : options_(std::move(options)),
         http_(http),
         tokens_(tokens),
@@ -88,11 +88,13 @@ class RestCatalog final : public Catalog {
   Result<bool> CreateNamespace(const std::vector<std::string>& parts,
                                const std::map<std::string, std::string>& properties) override;
   Result<LoadedTable> CreateTable(const TableIdent& ident, const TableDraft& draft) override;
+  Status GetPages(const std::string& api, const std::string& path, const Query& query,
+                  const TakePage& take) override;
+  Result<std::string> JoinNamespace(const std::vector<std::string>& parts) const override;
   std::string Describe() const override { return options_.uri; }
 
  private:
   using Headers = std::vector<std::pair<std::string, std::string>>;
-  using Query = std::vector<std::pair<std::string, std::string>>;
 
   // Any status is a result; for kRead only after the retries that it allows.
   Result<HttpResponse> Send(HttpRequest request, const HttpLimits& limits, Call call);
@@ -102,17 +104,15 @@ class RestCatalog final : public Catalog {
   bool Renew(const Secret& token);
   void Pause(int attempt);
   void Sleep(Duration d);
-  // A GET of `path` below the prefix that gives 200 (or 304, if `if_none_match` is there).
-  Result<HttpResponse> Get(const std::string& path, const Headers& headers, int64_t max_bytes);
+  // A GET that gives 200 (or 304, if `if_none_match` is there).
+  Result<HttpResponse> Get(const std::string& url, const Headers& headers, int64_t max_bytes);
   // A POST of `path` below the prefix, sent once; any status is a result.
   Result<HttpResponse> Post(const std::string& path, Headers headers, std::string body,
                             int64_t max_bytes);
   // The table in the answer to a change that was made: what cannot be read is an unknown outcome.
   Result<LoadedTable> TableIn(const HttpResponse& response, const TableIdent& ident,
                               const std::string& path) const;
-  // GETs page after page; `take` reads one and gives the next token.
-  template <typename Take>
-  Status Pages(const std::string& path, const Query& query, Take take);
+  Status Pages(const std::string& url, const Query& query, const TakePage& take);
   Status Require(const char* endpoint) const;
   Result<std::string> TablePath(const TableIdent& ident) const;
   std::string Url(const std::string& path) const {
@@ -128,8 +128,8 @@ class RestCatalog final : public Catalog {
   TableCache cache_;
 };
 
-Result<HttpResponse> RestCatalog::SendOnce(HttpRequest& request, const HttpLimits& limits,
-                                           Secret* token) {
+Result<HttpResponse> HttpRestCatalog::SendOnce(HttpRequest& request, const HttpLimits& limits,
+                                               Secret* token) {
   if (tokens_ != nullptr) {
     Result<Secret> got = tokens_->Token();
     if (!got) {
@@ -146,11 +146,11 @@ Result<HttpResponse> RestCatalog::SendOnce(HttpRequest& request, const HttpLimit
   return http_.Send(request, limits);
 }
 
-bool RestCatalog::Renew(const Secret& token) {
+bool HttpRestCatalog::Renew(const Secret& token) {
   return tokens_ != nullptr && tokens_->Invalidate(token).has_value();
 }
 
-void RestCatalog::Pause(int attempt) {
+void HttpRestCatalog::Pause(int attempt) {
   Duration pause = options_.first_pause;
   for (int i = 1; i < attempt && pause < options_.longest_pause; ++i) pause *= 2;
   pause = std::min(pause, options_.longest_pause);
@@ -161,13 +161,14 @@ void RestCatalog::Pause(int attempt) {
   Sleep(Duration(half + extra));
 }
 
-void RestCatalog::Sleep(Duration d) {
+void HttpRestCatalog::Sleep(Duration d) {
   if (!options_.stop) return clock_.Sleep(d);
   constexpr Duration kSlice = std::chrono::milliseconds(100);
   for (; d > Duration::zero() && !options_.stop(); d -= kSlice) clock_.Sleep(std::min(d, kSlice));
 }
 
-Result<HttpResponse> RestCatalog::Send(HttpRequest request, const HttpLimits& limits, Call call) {
+Result<HttpResponse> HttpRestCatalog::Send(HttpRequest request, const HttpLimits& limits,
+                                           Call call) {
   const bool read = call == Call::kRead;
   for (const auto& header : options_.headers) request.headers.push_back(header);
   request.publishes = !read;
@@ -204,11 +205,11 @@ Result<HttpResponse> RestCatalog::Send(HttpRequest request, const HttpLimits& li
   }
 }
 
-Result<HttpResponse> RestCatalog::Get(const std::string& path, const Headers& headers,
-                                      int64_t max_bytes) {
+Result<HttpResponse> HttpRestCatalog::Get(const std::string& url, const Headers& headers,
+                                          int64_t max_bytes) {
   HttpRequest request;
   request.method = HttpMethod::kGet;
-  request.url = Url(path);
+  request.url = url;
   request.headers = headers;
   request.headers.emplace_back("Accept", "application/json");
   const std::string where = "GET " + net::UrlForMessages(request.url);
@@ -227,13 +228,13 @@ Result<HttpResponse> RestCatalog::Get(const std::string& path, const Headers& he
   return Fail(std::move(error).In(where));
 }
 
-Status RestCatalog::Require(const char* endpoint) const {
+Status HttpRestCatalog::Require(const char* endpoint) const {
   if (config_.Supports(endpoint)) return {};
   return Fail(Code::kUnsupported, std::string("the catalog does not offer ") + endpoint,
               "catalog " + options_.uri);
 }
 
-Status RestCatalog::Open() {
+Status HttpRestCatalog::Open() {
   while (options_.uri.ends_with('/')) options_.uri.pop_back();
   LITHIFY_TRY(net::UrlOrigin(options_.uri));
   if (options_.uri.find('?') != std::string::npos) {
@@ -246,7 +247,7 @@ Status RestCatalog::Open() {
   const std::string query =
       options_.warehouse.empty() ? "" : "?" + net::EncodeForm({{"warehouse", options_.warehouse}});
   LITHIFY_TRY_ASSIGN(const HttpResponse response,
-                     Get("config" + query, {}, options_.max_list_bytes));
+                     Get(options_.uri + "/v1/config" + query, {}, options_.max_list_bytes));
   Result<rest::Config> config = rest::ParseConfig(response.body, options_.uri, options_.properties);
   if (!config) return Fail(std::move(config.error()).In("catalog " + options_.uri));
   config_ = std::move(*config);
@@ -258,8 +259,7 @@ Status RestCatalog::Open() {
   return {};
 }
 
-template <typename Take>
-Status RestCatalog::Pages(const std::string& path, const Query& query, Take take) {
+Status HttpRestCatalog::Pages(const std::string& url, const Query& query, const TakePage& take) {
   // An empty token asks for pages; servers without them send everything at once.
   std::string token;
   std::set<std::string> seen;
@@ -268,37 +268,50 @@ Status RestCatalog::Pages(const std::string& path, const Query& query, Take take
     fields.emplace_back("pageToken", token);
     fields.emplace_back("pageSize", std::to_string(options_.page_size));
     LITHIFY_TRY_ASSIGN(const HttpResponse response,
-                       Get(path + "?" + net::EncodeForm(fields), {}, options_.max_list_bytes));
+                       Get(url + "?" + net::EncodeForm(fields), {}, options_.max_list_bytes));
     Result<std::string> next = take(response.body);
-    if (!next) return Fail(std::move(next.error()).In("GET " + Url(path)));
+    if (!next) return Fail(std::move(next.error()).In("GET " + url));
     token = std::move(*next);
     if (!token.empty() && !seen.insert(token).second) {
-      return Fail(Code::kCorrupt, "the catalog gives the same next-page-token twice",
-                  "GET " + Url(path));
+      return Fail(Code::kCorrupt, "the catalog gives the same next-page-token twice", "GET " + url);
     }
     if (seen.size() >= kMaxPages) {
       return Fail(Code::kLimit, "the listing has more than " + std::to_string(kMaxPages) + " pages",
-                  "GET " + Url(path));
+                  "GET " + url);
     }
   } while (!token.empty());
   return {};
 }
 
-Result<std::vector<std::vector<std::string>>> RestCatalog::ListNamespaces(
+Status HttpRestCatalog::GetPages(const std::string& api, const std::string& path,
+                                 const Query& query, const TakePage& take) {
+  const std::string endpoint = api + "/v1/{prefix}/" + path;
+  // Some servers leave out the slash.
+  if (!config_.Supports("GET /" + endpoint)) {
+    if (Status offered = Require(("GET " + endpoint).c_str()); !offered) return offered;
+  }
+  return Pages(options_.uri + "/" + api + "/v1/" + config_.prefix + path, query, take);
+}
+
+Result<std::string> HttpRestCatalog::JoinNamespace(const std::vector<std::string>& parts) const {
+  LITHIFY_TRY(rest::EncodeNamespace(config_, parts));
+  std::string joined;
+  for (const std::string& part : parts) {
+    joined += (joined.empty() ? "" : config_.plain_separator) + part;
+  }
+  return joined;
+}
+
+Result<std::vector<std::vector<std::string>>> HttpRestCatalog::ListNamespaces(
     const std::vector<std::string>& parent) {
   LITHIFY_TRY(Require(kListNamespaces));
   std::vector<std::vector<std::string>> out;
-  std::string path = "namespaces";
   Query query;
   if (!parent.empty()) {
-    LITHIFY_TRY(rest::EncodeNamespace(config_, parent));
-    std::string joined;
-    for (const std::string& part : parent) {
-      joined += (joined.empty() ? "" : config_.plain_separator) + part;
-    }
-    query.emplace_back("parent", joined);
+    LITHIFY_TRY_ASSIGN(std::string joined, JoinNamespace(parent));
+    query.emplace_back("parent", std::move(joined));
   }
-  LITHIFY_TRY(Pages(path, query, [&](const std::string& body) -> Result<std::string> {
+  LITHIFY_TRY(Pages(Url("namespaces"), query, [&](const std::string& body) -> Result<std::string> {
     LITHIFY_TRY_ASSIGN(rest::NamespacePage page, rest::ParseNamespaces(body));
     for (auto& child : page.namespaces) {
       // A server that does not know `parent` would send a walk through the tree in circles.
@@ -319,39 +332,40 @@ Result<std::vector<std::vector<std::string>>> RestCatalog::ListNamespaces(
   return out;
 }
 
-Result<std::vector<TableIdent>> RestCatalog::ListTables(
+Result<std::vector<TableIdent>> HttpRestCatalog::ListTables(
     const std::vector<std::string>& namespace_parts) {
   LITHIFY_TRY(Require(kListTables));
   LITHIFY_TRY_ASSIGN(const std::string encoded, rest::EncodeNamespace(config_, namespace_parts));
   std::vector<TableIdent> out;
-  LITHIFY_TRY(Pages(
-      "namespaces/" + encoded + "/tables", {}, [&](const std::string& body) -> Result<std::string> {
-        LITHIFY_TRY_ASSIGN(rest::TablePage page, rest::ParseTables(body));
-        for (TableIdent& ident : page.tables) {
-          if (ident.namespace_parts != namespace_parts) {
-            return Fail(Code::kCorrupt, "the catalog lists a table of another namespace");
-          }
-          out.push_back(std::move(ident));
-        }
-        if (static_cast<int64_t>(out.size()) > options_.max_entries) {
-          return Fail(Code::kLimit,
-                      "more than " + std::to_string(options_.max_entries) + " tables");
-        }
-        return std::move(page.next_token);
-      }));
+  LITHIFY_TRY(
+      Pages(Url("namespaces/" + encoded + "/tables"), {},
+            [&](const std::string& body) -> Result<std::string> {
+              LITHIFY_TRY_ASSIGN(rest::TablePage page, rest::ParseTables(body));
+              for (TableIdent& ident : page.tables) {
+                if (ident.namespace_parts != namespace_parts) {
+                  return Fail(Code::kCorrupt, "the catalog lists a table of another namespace");
+                }
+                out.push_back(std::move(ident));
+              }
+              if (static_cast<int64_t>(out.size()) > options_.max_entries) {
+                return Fail(Code::kLimit,
+                            "more than " + std::to_string(options_.max_entries) + " tables");
+              }
+              return std::move(page.next_token);
+            }));
   std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
-Result<std::string> RestCatalog::TablePath(const TableIdent& ident) const {
+Result<std::string> HttpRestCatalog::TablePath(const TableIdent& ident) const {
   LITHIFY_TRY_ASSIGN(const std::string encoded,
                      rest::EncodeNamespace(config_, ident.namespace_parts));
   if (ident.name.empty()) return Fail(Code::kInvalid, "the table's name is empty");
   return "namespaces/" + encoded + "/tables/" + rest::EncodeSegment(ident.name);
 }
 
-Result<LoadedTable> RestCatalog::LoadTable(const TableIdent& ident) {
+Result<LoadedTable> HttpRestCatalog::LoadTable(const TableIdent& ident) {
   LITHIFY_TRY(Require(kLoadTable));
   const auto in_table = [&](Error error) { return Fail(std::move(error).In(ident.ToString())); };
   LITHIFY_TRY_ASSIGN(const std::string path, TablePath(ident));
@@ -364,7 +378,7 @@ Result<LoadedTable> RestCatalog::LoadTable(const TableIdent& ident) {
     if (cached) headers.emplace_back("If-None-Match", cached->etag);
   }
   Result<HttpResponse> response =
-      Get(path + "?snapshots=all", headers, options_.max_metadata_bytes);
+      Get(Url(path) + "?snapshots=all", headers, options_.max_metadata_bytes);
   if (!response) return in_table(std::move(response.error()));
   if (response->status == 304) return *cached->table;
   Result<LoadedTable> table = rest::ParseTable(response->body, ident, config_);
@@ -376,9 +390,9 @@ Result<LoadedTable> RestCatalog::LoadTable(const TableIdent& ident) {
   return table;
 }
 
-Result<LoadedTable> RestCatalog::CommitTable(const TableIdent& ident,
-                                             std::span<const table::TableRequirement> requirements,
-                                             std::span<const table::TableUpdate> updates) {
+Result<LoadedTable> HttpRestCatalog::CommitTable(
+    const TableIdent& ident, std::span<const table::TableRequirement> requirements,
+    std::span<const table::TableUpdate> updates) {
   LITHIFY_TRY(Require(kCommitTable));
   const auto in_table = [&](Error error) { return Fail(std::move(error).In(ident.ToString())); };
   LITHIFY_TRY_ASSIGN(const std::string path, TablePath(ident));
@@ -390,8 +404,8 @@ Result<LoadedTable> RestCatalog::CommitTable(const TableIdent& ident,
   return table;
 }
 
-Result<HttpResponse> RestCatalog::Post(const std::string& path, Headers headers, std::string body,
-                                       int64_t max_bytes) {
+Result<HttpResponse> HttpRestCatalog::Post(const std::string& path, Headers headers,
+                                           std::string body, int64_t max_bytes) {
   HttpRequest request;
   request.method = HttpMethod::kPost;
   request.url = Url(path);
@@ -407,8 +421,8 @@ Result<HttpResponse> RestCatalog::Post(const std::string& path, Headers headers,
               Call::kCommit);
 }
 
-Result<LoadedTable> RestCatalog::TableIn(const HttpResponse& response, const TableIdent& ident,
-                                         const std::string& path) const {
+Result<LoadedTable> HttpRestCatalog::TableIn(const HttpResponse& response, const TableIdent& ident,
+                                             const std::string& path) const {
   const std::string where = "POST " + net::UrlForMessages(Url(path));
   if (response.status < 200 || response.status >= 300) {
     return Fail(rest::ErrorOf(response, Call::kCommit).In(where));
@@ -423,8 +437,8 @@ Result<LoadedTable> RestCatalog::TableIn(const HttpResponse& response, const Tab
   return Fail(std::move(error));
 }
 
-Result<bool> RestCatalog::CreateNamespace(const std::vector<std::string>& parts,
-                                          const std::map<std::string, std::string>& properties) {
+Result<bool> HttpRestCatalog::CreateNamespace(
+    const std::vector<std::string>& parts, const std::map<std::string, std::string>& properties) {
   LITHIFY_TRY(Require(kCreateNamespace));
   LITHIFY_TRY(rest::EncodeNamespace(config_, parts));  // Whether they can be named.
   LITHIFY_TRY_ASSIGN(const HttpResponse response,
@@ -436,7 +450,7 @@ Result<bool> RestCatalog::CreateNamespace(const std::vector<std::string>& parts,
       rest::ErrorOf(response, Call::kCommit).In("POST " + net::UrlForMessages(Url("namespaces"))));
 }
 
-Result<LoadedTable> RestCatalog::CreateTable(const TableIdent& ident, const TableDraft& draft) {
+Result<LoadedTable> HttpRestCatalog::CreateTable(const TableIdent& ident, const TableDraft& draft) {
   LITHIFY_TRY(Require(kCreateTable));
   const auto in_table = [&](Error error) { return Fail(std::move(error).In(ident.ToString())); };
   LITHIFY_TRY_ASSIGN(const std::string encoded,
@@ -460,7 +474,7 @@ Result<LoadedTable> RestCatalog::CreateTable(const TableIdent& ident, const Tabl
 
 // A commit that asks for nothing: the catalog decides whether we may before it looks at what, and
 // makes no new metadata of it.
-Status RestCatalog::CheckMayWrite(const LoadedTable& table) {
+Status HttpRestCatalog::CheckMayWrite(const LoadedTable& table) {
   const std::vector<table::TableRequirement> same = {
       table::AssertTableUuid{table.metadata.table_uuid}};
   const auto answer = CommitTable(table.ident, same, {});
@@ -481,10 +495,10 @@ Status RestCatalog::CheckMayWrite(const LoadedTable& table) {
 
 }  // namespace
 
-Result<std::unique_ptr<Catalog>> OpenRestCatalog(RestOptions options, net::HttpClient& http,
-                                                 net::TokenSource* tokens, Clock& clock,
-                                                 Random& random) {
-  auto catalog = std::make_unique<RestCatalog>(std::move(options), http, tokens, clock, random);
+Result<std::unique_ptr<RestCatalog>> OpenRestCatalog(RestOptions options, net::HttpClient& http,
+                                                     net::TokenSource* tokens, Clock& clock,
+                                                     Random& random) {
+  auto catalog = std::make_unique<HttpRestCatalog>(std::move(options), http, tokens, clock, random);
   LITHIFY_TRY(catalog->Open());
   return catalog;
 }

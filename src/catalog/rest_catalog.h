@@ -62,6 +62,24 @@ struct RestOptions {
   int64_t max_entries = 1'000'000;  // Of one listing, over all its pages.
 };
 
+// A catalog whose server may have more to read beside the specification's own paths. Reads of it go
+// as all others do: token, headers, retries, bounds, errors as above.
+class RestCatalog : public Catalog {
+ public:
+  using Query = std::vector<std::pair<std::string, std::string>>;
+  // Reads one page and gives the token of the next, "" after the last.
+  using TakePage = std::function<Result<std::string>(const std::string& body)>;
+
+  // GET {uri}/{api}/v1/{prefix}/{path}?{query}, page after page: the tokens and the size of a page
+  // are added to the query. kUnsupported, without a request, if the server lists its endpoints and
+  // this is none of them.
+  virtual Status GetPages(const std::string& api, const std::string& path, const Query& query,
+                          const TakePage& take) = 0;
+  // Its parts with the server's separator between them, as a value of a query; not URL-encoded.
+  // kInvalid for what cannot be named so.
+  virtual Result<std::string> JoinNamespace(const std::vector<std::string>& parts) const = 0;
+};
+
 // Reads GET /v1/config. `tokens` may be null: no authentication. All of them must outlive the
 // catalog. kInvalid for a wrong URI, or if the server's configuration points to another host.
 //
@@ -69,9 +87,9 @@ struct RestOptions {
 // An ETag saves sending unchanged metadata again, unless credentials are vended.
 // kUnsupported from LoadTable if the catalog lets the principal read only part of the table
 // (read-restrictions): a rewrite would lose the rest.
-Result<std::unique_ptr<Catalog>> OpenRestCatalog(RestOptions options, net::HttpClient& http,
-                                                 net::TokenSource* tokens, Clock& clock,
-                                                 Random& random);
+Result<std::unique_ptr<RestCatalog>> OpenRestCatalog(RestOptions options, net::HttpClient& http,
+                                                     net::TokenSource* tokens, Clock& clock,
+                                                     Random& random);
 
 }  // namespace lithify::catalog
 
