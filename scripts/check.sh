@@ -51,7 +51,7 @@ check_simulation() {
   bash scripts/build.sh || return 1
   LITHIFY_SIM_SEEDS="${LITHIFY_SIM_SEEDS:-10000}" build/tests/hive_sim_test &&
     LITHIFY_SIM_SEEDS="${LITHIFY_SIM_SEEDS:-10000}" build/tests/iceberg_sim_test &&
-    LITHIFY_SIM_SEEDS="${LITHIFY_SIM_FLEETS:-2}" LITHIFY_SIM_TABLES=10000 \
+    LITHIFY_SIM_SEEDS="${LITHIFY_SIM_FLEETS:-1}" LITHIFY_SIM_TABLES=10000 \
       build/tests/maintenance_sim_test
 }
 
