@@ -24,13 +24,14 @@ class QueryLogFile : public testing::Test {
   ~QueryLogFile() override { std::filesystem::remove_all(directory_); }
 
   void Select(const std::string& table, Time at, bool failed = false,
-              observe::AuditKind kind = observe::AuditKind::kQuery) {
+              observe::AuditKind kind = observe::AuditKind::kQuery,
+              const std::string& statement = "select") {
     observe::AuditEvent event;
     event.phase = observe::AuditEvent::Phase::kRecorded;
     event.kind = kind;
     event.failed = failed;
     event.time = at;
-    event.procedure = "select";
+    event.procedure = statement;
     event.resources = {{.catalog = "lake",
                         .namespace_parts = {"sales", "eu"},
                         .name = table,
@@ -53,6 +54,7 @@ TEST_F(QueryLogFile, SuccessfulSelectsAreCountedOnce) {
   Select("orders", kNow - hours(1));
   Select("orders", kNow - hours(1), true);
   Select("orders", kNow - hours(1), false, observe::AuditKind::kAdminDdl);
+  Select("orders", kNow - hours(1), false, observe::AuditKind::kQuery, "table_health");
   Select("other", kNow);
   ASSERT_TRUE(reads_.Refresh(kNow));
   ASSERT_TRUE(reads_.Refresh(kNow));

@@ -47,7 +47,7 @@ struct AuditResource {
   std::string catalog = {};
   std::vector<std::string> namespace_parts = {};
   std::string name = {};
-  std::string object_type = {};  // "table", "namespace", "job".
+  std::string object_type = {};  // "table", "view", "namespace", "job".
   bool operator==(const AuditResource&) const = default;
 };
 

@@ -8,12 +8,6 @@
 #include "serve/views.h"
 
 namespace lithify::serve {
-namespace {
-
-constexpr std::string_view kSystem = "system";
-
-}  // namespace
-
 Result<std::shared_ptr<TableSource>> CallerTables::FindView(const std::string& view) {
   if (view == "jobs") return MakeRowTable(JobRows(jobs_.List(call_.caller)));
   for (const View& known : Views()) {
@@ -30,7 +24,13 @@ Result<std::shared_ptr<TableSource>> CallerTables::FindView(const std::string& v
 }
 
 Result<std::shared_ptr<TableSource>> CallerTables::Find(const TableName& name) {
-  if (name.parts.size() == 2 && name.parts.front() == kSystem) return FindView(name.parts.back());
+  const bool view = name.parts.size() == 2 && name.parts.front() == kViewSchema;
+  auto source = view ? FindView(name.parts.back()) : FindTable(name);
+  if (source) found_.push_back(name.parts);
+  return source;
+}
+
+Result<std::shared_ptr<TableSource>> CallerTables::FindTable(const TableName& name) {
   LITHIFY_TRY_ASSIGN(const ResolvedTable table, access_.Resolve(name.parts, call_));
   LITHIFY_TRY_ASSIGN(std::shared_ptr<embed::IcebergSession> session,
                      access_.Open(table.catalog, "select", table.ident, call_,

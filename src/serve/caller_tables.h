@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/cancel.h"
 #include "base/result.h"
@@ -13,6 +15,9 @@
 #include "serve/table_access.h"
 
 namespace lithify::serve {
+
+// "system": of the views, which are in no catalog.
+inline constexpr std::string_view kViewSchema = "system";
 
 class CallerTables final : public TableProvider {
  public:
@@ -23,14 +28,18 @@ class CallerTables final : public TableProvider {
 
   // kNotFound comes from the catalog, and says where it was looked for.
   Result<std::shared_ptr<TableSource>> Find(const TableName& name) override;
+  // Of all that was found, as written; views too.
+  const std::vector<std::vector<std::string>>& found() const { return found_; }
 
  private:
   Result<std::shared_ptr<TableSource>> FindView(const std::string& view);
+  Result<std::shared_ptr<TableSource>> FindTable(const TableName& name);
 
   const TableAccess& access_;
   const CallContext& call_;
   JobRegistry& jobs_;
   const CancelFlag& cancel_;
+  std::vector<std::vector<std::string>> found_;
 };
 
 }  // namespace lithify::serve

@@ -118,6 +118,7 @@ Status Executor::PlanQuery(const CallContext& call, const CancelFlag& cancel,
                            PlannedStatement& planned) {
   CallerTables tables(access_, call, jobs_, cancel);
   LITHIFY_TRY_ASSIGN(auto described, select_.Describe(planned.text, tables, Limits(), cancel));
+  planned.tables = tables.found();
   planned.result = std::move(described.result);
   if (planned.result) LITHIFY_TRY(NoDictionaries(*planned.result));
   planned.parameters = std::move(described.parameters);
@@ -189,6 +190,35 @@ Result<std::unique_ptr<SelectResult>> Executor::Run(
   // What was changed was changed.
   if (!planned.changes) LITHIFY_TRY(StillTaken(call));
   return ResultOf(rows);
+}
+
+std::vector<observe::AuditResource> Executor::Resources(const PlannedStatement& planned,
+                                                        const CallContext& call) const {
+  std::vector<observe::AuditResource> resources;
+  const auto add = [&](const std::vector<std::string>& parts, const CallContext& at) {
+    observe::AuditResource one;
+    if (parts.size() == 2 && parts.front() == kViewSchema && !planned.call) {
+      one.namespace_parts = {parts.front()};
+      one.name = parts.back();
+      one.object_type = "view";
+    } else if (auto table = access_.Resolve(parts, at)) {
+      one.catalog = std::move(table->catalog);
+      one.namespace_parts = std::move(table->ident.namespace_parts);
+      one.name = std::move(table->ident.name);
+      one.object_type = "table";
+    } else {
+      return;
+    }
+    // One table may be read at several versions.
+    if (std::ranges::find(resources, one) == resources.end()) resources.push_back(std::move(one));
+  };
+  for (const auto& parts : planned.tables) add(parts, call);
+  if (planned.call) {
+    CallContext at = call;
+    if (!planned.call->catalog().empty()) at.catalog = planned.call->catalog();
+    if (const auto table = planned.call->Table()) add(table->parts, at);
+  }
+  return resources;
 }
 
 std::shared_ptr<arrow::Schema> Executor::QuestionSchema(const flightsql::Command& question) const {

@@ -13,6 +13,7 @@
 #include "base/cancel.h"
 #include "base/result.h"
 #include "flightsql/messages.h"
+#include "observe/audit_log.h"
 #include "serve/job_registry.h"
 #include "serve/rows.h"
 #include "serve/select.h"
@@ -32,6 +33,7 @@ struct PlannedStatement {
   sql::Statement statement;
   std::optional<sql::BoundCall> call;  // Of CALL and EXPLAIN CALL.
   bool explain = false;
+  std::vector<std::vector<std::string>> tables;  // Of a query: the names that it reads.
   std::shared_ptr<arrow::Schema> result;
   std::shared_ptr<arrow::Schema> parameters;  // Null or without fields: it takes none.
   bool changes = false;  // Something: it runs once for each time it is planned, and is a job.
@@ -64,6 +66,11 @@ class Executor {
   Result<std::shared_ptr<arrow::RecordBatch>> Ask(const flightsql::Command& question,
                                                   const CallContext& call,
                                                   const CancelFlag& cancel);
+
+  // What the statement is about, for the record: the tables and views that a query reads, the table
+  // of a CALL. By names alone: asks nobody.
+  std::vector<observe::AuditResource> Resources(const PlannedStatement& planned,
+                                                const CallContext& call) const;
 
   const TableAccess& access() const { return access_; }
 

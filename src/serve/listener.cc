@@ -176,14 +176,15 @@ void AddFailure(const Error& error, const Caller& caller, observe::AuditEvent& e
 
 // One statement while it runs. On record when it ends, whatever came of it.
 struct Running {
-  Running(AuditTrail& trail, const Clock& the_clock)
-      : audit(trail), clock(the_clock), begin(the_clock.Monotonic()) {}
+  Running(AuditTrail& trail, const Executor& by, const Clock& the_clock)
+      : audit(trail), executor(by), clock(the_clock), begin(the_clock.Monotonic()) {}
   ~Running() {
     if (!planned) return;
     observe::AuditEvent event = StatementEvent(call, planned->text, clock.Now());
     event.procedure = std::visit(StatementType(), planned->statement);
     event.duration_ms =
         std::chrono::duration_cast<std::chrono::milliseconds>(clock.Monotonic() - begin).count();
+    event.resources = executor.Resources(*planned, call);
     if (error) AddFailure(*error, call.caller, event);
     audit.Record(std::move(event));
   }
@@ -191,6 +192,7 @@ struct Running {
   Running& operator=(const Running&) = delete;
 
   AuditTrail& audit;
+  const Executor& executor;
   const Clock& clock;
   const Duration begin;
   std::optional<Error> error;
@@ -548,7 +550,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
 
   Result<std::shared_ptr<Running>> Begin(CallContext call, StoredStatement statement,
                                          const std::string& handle) {
-    auto running = std::make_shared<Running>(services_.audit, services_.clock);
+    auto running = std::make_shared<Running>(services_.audit, services_.executor, services_.clock);
     running->call = std::move(call);
     running->planned = std::move(statement.planned);
     running->parameters = std::move(statement.parameters);

@@ -10,6 +10,7 @@ import time
 
 import cli
 import pytest
+import server as servers
 from iceberg_lake import Lake
 
 pytestmark = pytest.mark.local_disk
@@ -126,6 +127,31 @@ def test_a_plan_says_why_and_changes_nothing(lake):
     assert not lake.state.joinpath("maintenance.lake.json").exists()
     text = lake.maintain("plan").stdout
     assert "lake.sales.t" in text and "run" in text
+
+
+def test_reads_come_from_the_log_of_the_server(lake, tmp_path):
+    """R169: a SELECT has on record what it read, and what is read is worth more."""
+    for name in ("read", "joined", "idle", "asked"):
+        lake.plain(name, files=6)
+        lake.opt_in(name)
+    server = servers.Server(tmp_path / "server", servers.lake_config(lake))
+    try:
+        statements = ["SELECT count(*) FROM sales.read"] * 30
+        statements.append("SELECT a.id FROM sales.read a JOIN lake.sales.joined b USING (id)")
+        statements += ["CALL system.table_health(table => 'sales.asked')"] * 5
+        server.run(*statements)
+    finally:
+        server.stop(code=None)
+    lake.configure(more=f'query_log = "{server.audit_log}"')
+    reads = {line["table"].removeprefix("lake.sales."): line["reads_per_day"]
+             for line in lake.report("plan")["plan"]}
+    # What nobody has read for a moment is as the prior says, and so is what was only looked into.
+    lake.configure()
+    (prior,) = {line["reads_per_day"] for line in lake.report("plan")["plan"]}
+    assert reads["idle"] == reads["asked"] == pytest.approx(prior, rel=0.01)
+    assert reads["read"] > reads["joined"] > prior * 1.001
+    # Each SELECT is one read of each of its tables.
+    assert reads["read"] - prior == pytest.approx(31 * (reads["joined"] - prior), rel=0.05)
 
 
 def test_off_constructs_nothing(lake):

@@ -336,6 +336,8 @@ def test_everything_is_on_record(lake, served):
     job = served.row(REWRITE)["job_id"]
     served.row("SELECT count(*) FROM sales.t WHERE note = 'Bearer abcdefghijklmnop.qrstuv'")
     served.error("SELECT * FROM sales.nothing")
+    served.rows("SELECT 1 AS n FROM sales.t a JOIN lake.sales.t b USING (id), system.jobs")
+    served.rows("SELECT 2 AS n")
     served.rows("SHOW TABLES")
     served.stop()
     verified = cli.run("audit", "verify", served.audit_log, "--json")
@@ -351,6 +353,11 @@ def test_everything_is_on_record(lake, served):
     assert "abcdefghijklmnop" not in served.audit_log.read_text()
     assert queries["plan"]["status"] == "failure" and "sales.nothing" in queries["plan"]["error"]
     assert all(event["client_ip"] and event["actor"] for event in queries.values())
+    table = {"catalog": "lake", "namespace": ["sales"], "name": "t", "object_type": "table"}
+    assert queries["rewrite_data_files"]["resources"] == [table]
+    view = {"namespace": ["system"], "name": "jobs", "object_type": "view"}
+    about = [event.get("resources", []) for event in events if event["statement_type"] == "select"]
+    assert about == [[table], [table, view], []] or about == [[table], [view, table], []]
 
 
 def test_a_refused_login_is_on_record(lake, start):
