@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,8 +47,40 @@ std::string Loud(const TickReport& report, bool colour) {
 }
 
 std::string Head(const TickReport& report) {
-  return "mode " + report.mode + ", catalog " + Printable(report.catalog) + ", as " +
-         Printable(report.principal) + ", " + FormatTime(report.ended) + "\n";
+  const std::string who = report.principal.empty() ? "nobody" : Printable(report.principal);
+  return "mode " + report.mode + ", catalog " + Printable(report.catalog) + ", as " + who + ", " +
+         FormatTime(report.ended) + "\n" +
+         (report.limits.empty() ? "" : Printable(report.limits) + "\n");
+}
+
+std::string ShortTime(const std::optional<Time>& time) {
+  return time ? FormatTime(*time).substr(0, 19) + "Z" : std::string();
+}
+
+std::string Gate(const maintain::TableReport& one) {
+  return std::string(maintain::TableGateName(one.gate));
+}
+
+// Of what callers touched: totals, and no more.
+std::string SightedText(const TickReport& report, bool colour) {
+  TextTable table({{"TABLE"},
+                   {"GATE"},
+                   {"FILES", Align::kRight},
+                   {"AVERAGE", Align::kRight},
+                   {"SMALL FILES"},
+                   {"DELETE FILES", Align::kRight},
+                   {"SEEN"}});
+  for (const maintain::TableReport& one : report.tables) {
+    const auto count = [](const std::optional<int64_t>& n) { return n ? FormatCount(*n) : ""; };
+    table.AddRow({{Printable(one.table)},
+                  {Gate(one)},
+                  {count(one.data_files)},
+                  {one.file_bytes_average ? FormatBytes(*one.file_bytes_average) : ""},
+                  {"not known", Tone::kDim},
+                  {count(one.delete_files)},
+                  {ShortTime(one.seen)}});
+  }
+  return table.empty() ? std::string("no tables\n") : table.Render(colour);
 }
 
 }  // namespace
@@ -80,6 +113,8 @@ std::string PlanText(const TickReport& report, bool colour) {
 
 std::string RunText(const TickReport& report, bool colour) {
   std::string out = Loud(report, colour);
+  if (!report.limits.empty())
+    return out + Printable(report.limits) + "\n" + SightedText(report, colour);
   TextTable table({{"TABLE"},
                    {"PROCEDURE"},
                    {"STATUS"},
@@ -116,6 +151,7 @@ std::string RunText(const TickReport& report, bool colour) {
 
 std::string StatusText(const TickReport& report, bool colour) {
   std::string out = Head(report) + Loud(report, colour);
+  if (!report.limits.empty()) return out + SightedText(report, colour);
   TextTable table({{"TABLE"},
                    {"GATE"},
                    {"DUE"},
@@ -127,12 +163,11 @@ std::string StatusText(const TickReport& report, bool colour) {
   for (const maintain::TableReport& one : report.tables) {
     const auto count = [](const std::optional<int64_t>& n) { return n ? FormatCount(*n) : ""; };
     table.AddRow({{Printable(one.table)},
-                  {std::string(maintain::TableGateName(one.gate)),
-                   one.gate == maintain::TableGate::kOptedIn      ? Tone::kGood
-                   : one.gate == maintain::TableGate::kUnreadable ? Tone::kBad
-                                                                  : Tone::kDim},
+                  {Gate(one), one.gate == maintain::TableGate::kOptedIn      ? Tone::kGood
+                              : one.gate == maintain::TableGate::kUnreadable ? Tone::kBad
+                                                                             : Tone::kDim},
                   {one.due},
-                  {one.next ? FormatTime(*one.next).substr(0, 19) + "Z" : ""},
+                  {ShortTime(one.next)},
                   {count(one.small_files)},
                   {count(one.delete_files)},
                   {one.est_rewrite_bytes ? FormatBytes(*one.est_rewrite_bytes) : ""},

@@ -20,6 +20,9 @@ Json OfTable(const TableReport& table) {
   }
   if (table.next) one["next"] = FormatTime(*table.next);
   if (table.small_files) one["small_files"] = *table.small_files;
+  if (table.data_files) one["data_files"] = *table.data_files;
+  if (table.file_bytes_average) one["file_bytes_average"] = *table.file_bytes_average;
+  if (table.seen) one["seen"] = FormatTime(*table.seen);
   if (table.delete_files) one["delete_files"] = *table.delete_files;
   if (table.est_rewrite_bytes) one["est_rewrite_bytes"] = *table.est_rewrite_bytes;
   if (!table.warnings.empty()) one["warnings"] = table.warnings;
@@ -100,6 +103,9 @@ TableReport ToTable(const Json& one) {
   table.reason = one.value("reason", "");
   if (one.contains("next")) table.next = ToTime(one, "next");
   table.small_files = Optional<int64_t>(one, "small_files");
+  table.data_files = Optional<int64_t>(one, "data_files");
+  table.file_bytes_average = Optional<int64_t>(one, "file_bytes_average");
+  if (one.contains("seen")) table.seen = ToTime(one, "seen");
   table.delete_files = Optional<int64_t>(one, "delete_files");
   table.est_rewrite_bytes = Optional<int64_t>(one, "est_rewrite_bytes");
   table.warnings = one.value("warnings", std::vector<std::string>());
@@ -159,6 +165,7 @@ std::string ReportJson(const TickReport& report, const observe::Metrics* metrics
   out["mode"] = report.mode;
   out["catalog"] = report.catalog;
   out["principal"] = report.principal;
+  if (!report.limits.empty()) out["limits"] = report.limits;
   out["began"] = FormatTime(report.began);
   out["ended"] = FormatTime(report.ended);
   out["error"] = report.error ? Json(report.error->ToString()) : Json();
@@ -180,6 +187,7 @@ Result<TickReport> ParseReport(std::string_view text) {
     report.mode = json.at("mode");
     report.catalog = json.at("catalog");
     report.principal = json.at("principal");
+    report.limits = json.value("limits", "");
     report.began = ToTime(json, "began");
     report.ended = ToTime(json, "ended");
     if (const auto error = Optional<std::string>(json, "error")) {

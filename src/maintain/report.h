@@ -40,10 +40,14 @@ struct TableReport {
   std::string due = {};     // DueName(); empty: not asked.
   std::string reason = {};  // Of it.
   std::optional<Time> next = {};
-  // Of tables that were looked into at this tick.
+  // Of tables that were looked into at this tick; of those that a caller touched what the summary
+  // of their snapshot says, which small files are not in.
   std::optional<int64_t> small_files = {};
+  std::optional<int64_t> data_files = {};
+  std::optional<int64_t> file_bytes_average = {};
   std::optional<int64_t> delete_files = {};
   std::optional<int64_t> est_rewrite_bytes = {};
+  std::optional<Time> seen = {};           // When a caller touched it.
   std::vector<std::string> warnings = {};  // Of properties.
 };
 
@@ -88,7 +92,9 @@ struct JobLine {
 struct TickReport {
   std::string mode = {};
   std::string catalog = {};
-  std::string principal = {};
+  std::string principal = {};  // Empty: nobody; no request is made.
+  // Of what it knows nothing, if that is much: without a principal it knows what callers touched.
+  std::string limits = {};
   Time began = {};
   Time ended = {};
   std::optional<Error> error = {};  // Why the tick saw nothing.

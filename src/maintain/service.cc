@@ -9,6 +9,7 @@
 #include "embed/audit.h"
 #include "embed/iceberg_session.h"
 #include "maintain/lease.h"
+#include "maintain/sighted_tables.h"
 #include "storage/local_store.h"
 
 namespace lithify::maintain {
@@ -37,6 +38,13 @@ plan::MaintenanceBudget Budget(int64_t bytes, Duration seconds, int64_t commits)
 }
 
 }  // namespace
+
+bool KnowsWhatCallersTouch(const Configuration& config) {
+  const MaintenanceConfig& own = config.maintenance;
+  const config::CatalogConfig* catalog = FindCatalog(config.shared, own.catalog);
+  return own.mode == Mode::kAdvisory && own.principal.empty() && catalog != nullptr &&
+         embed::IsRestCatalog(catalog->uri);
+}
 
 std::string StatusPath(const config::HiveConfig&, const MaintenanceConfig& config) {
   std::filesystem::path path(StateFilePath(config));
@@ -99,7 +107,8 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
 Result<std::unique_ptr<Service>> Service::Make(const Configuration& config,
                                                embed::Environment environment,
                                                observe::Progress& progress,
-                                               std::function<void(const Error&)> told) {
+                                               std::function<void(const Error&)> told,
+                                               const job::TableSightings* sightings) {
   const MaintenanceConfig& own = config.maintenance;
   if (own.mode == Mode::kOff) {
     return Fail(Code::kInvalid, "the mode is \"off\"", "maintenance.mode",
@@ -110,45 +119,56 @@ Result<std::unique_ptr<Service>> Service::Make(const Configuration& config,
     return Fail(Code::kInvalid, "there is no catalog", "maintenance.catalog",
                 "add a [catalogs.NAME] section");
   }
-  LITHIFY_TRY_ASSIGN(SchedulerOptions options, MakeSchedulerOptions(config.shared, own));
   std::unique_ptr<Service> service(new Service());
-  if (!own.principal.empty() && embed::IsRestCatalog(catalog->uri)) {
-    LITHIFY_TRY_ASSIGN(service->principal_,
-                       Principal::Make(own.principal, service->clock_, service->random_));
-  }
-  config::HiveConfig shared = config.shared;
-  if (shared.audit_log.path.empty()) {
-    shared.audit_log.path = embed::StatePath("maintenance.audit.jsonl");
-  }
-  LITHIFY_TRY_ASSIGN(service->audit_,
-                     embed::OpenAuditFile(shared.audit_log, shared.audit_log.path, told));
-  service->sessions_ = MakeTableSessions(shared, *catalog, service->principal_.get(),
-                                         std::move(environment), options.ranking.model.threads);
+  LITHIFY_TRY_ASSIGN(service->options_, MakeSchedulerOptions(config.shared, own));
   const std::filesystem::path state(StateFilePath(own));
   std::error_code error;
   std::filesystem::create_directories(state.parent_path(), error);
   LITHIFY_TRY_ASSIGN(service->state_store_, storage::OpenLocalStore(state.parent_path().string()));
-  service->state_ = std::make_unique<StateFile>(*service->state_store_, state.filename().string());
-  service->status_path_ = StatusPath(shared, own);
+  service->status_path_ = StatusPath(config.shared, own);
   service->status_key_ = std::filesystem::path(service->status_path_).filename().string();
-  if (!own.query_log.empty()) service->reads_ = std::make_unique<QueryLog>(own.query_log);
   service->interval_ = own.scheduler.tick;
-  service->scheduler_ =
-      std::make_unique<Scheduler>(SchedulerServices{.sessions = *service->sessions_,
-                                                    .clock = service->clock_,
-                                                    .random = service->random_,
-                                                    .audit = *service->audit_,
-                                                    .metrics = service->metrics_,
-                                                    .state = *service->state_,
-                                                    .progress = progress,
-                                                    .reads = service->reads_.get()},
-                                  std::move(options));
+  service->sightings_ = sightings;
+  if (KnowsWhatCallersTouch(config)) return service;
+  LITHIFY_TRY(
+      service->MakeScheduler(config.shared, *catalog, own, std::move(environment), progress, told));
   return service;
 }
 
+Status Service::MakeScheduler(const config::HiveConfig& shared,
+                              const config::CatalogConfig& catalog, const MaintenanceConfig& own,
+                              embed::Environment environment, observe::Progress& progress,
+                              const std::function<void(const Error&)>& told) {
+  if (!own.principal.empty() && embed::IsRestCatalog(catalog.uri)) {
+    LITHIFY_TRY_ASSIGN(principal_, Principal::Make(own.principal, clock_, random_));
+  }
+  config::HiveConfig logged = shared;
+  if (logged.audit_log.path.empty()) {
+    logged.audit_log.path = embed::StatePath("maintenance.audit.jsonl");
+  }
+  LITHIFY_TRY_ASSIGN(audit_, embed::OpenAuditFile(logged.audit_log, logged.audit_log.path, told));
+  sessions_ = MakeTableSessions(logged, catalog, principal_.get(), std::move(environment),
+                                options_.ranking.model.threads);
+  const std::string file = std::filesystem::path(StateFilePath(own)).filename().string();
+  state_ = std::make_unique<StateFile>(*state_store_, file);
+  if (!own.query_log.empty()) reads_ = std::make_unique<QueryLog>(own.query_log);
+  scheduler_ = std::make_unique<Scheduler>(SchedulerServices{.sessions = *sessions_,
+                                                             .clock = clock_,
+                                                             .random = random_,
+                                                             .audit = *audit_,
+                                                             .metrics = metrics_,
+                                                             .state = *state_,
+                                                             .progress = progress,
+                                                             .reads = reads_.get()},
+                                           options_);
+  return {};
+}
+
 TickReport Service::Tick(const TickOptions& tick) {
-  TickReport report = scheduler_->Tick(tick, cancel_);
-  if (!tick.plan_only) {
+  TickReport report = scheduler_ ? scheduler_->Tick(tick, cancel_)
+                                 : ReportSighted(sightings_, options_, clock_, metrics_);
+  // What another process knows by callers of its own is not overwritten by who knows nothing.
+  if (!tick.plan_only && (scheduler_ || sightings_ != nullptr)) {
     if (Status kept = ReplaceObject(*state_store_, status_key_, ReportJson(report, &metrics_));
         !kept) {
       report.warnings.push_back("status: " + kept.error().ToString());

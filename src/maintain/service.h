@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "config/config.h"
 #include "embed/environment.h"
+#include "job/table_sightings.h"
 #include "maintain/maintenance_config.h"
 #include "maintain/principal.h"
 #include "maintain/query_log.h"
@@ -34,15 +35,23 @@ namespace lithify::maintain {
 // ReportJson() has it.
 std::string StatusPath(const config::HiveConfig& shared, const MaintenanceConfig& config);
 
+// Whether this is advice without any credential (R020, T2): mode advisory, of a REST catalog, and
+// no principal. No request is made then, and only tables that callers touched are known.
+bool KnowsWhatCallersTouch(const Configuration& config);
+
 // Ticks one at a time; Stop() by any thread.
 class Service {
  public:
   // kInvalid: the mode is off, or there is no catalog. Makes no request (R009), but creates the
   // directory of the state file. `told`: of audit records that cannot be written.
+  //
+  // In mode advisory without a principal, of a REST catalog, no tick makes a request either (R020):
+  // it reports the tables of `sightings`, which outlives it; null: there is nothing to report (T2).
   static Result<std::unique_ptr<Service>> Make(const Configuration& config,
                                                embed::Environment environment,
                                                observe::Progress& progress,
-                                               std::function<void(const Error&)> told);
+                                               std::function<void(const Error&)> told,
+                                               const job::TableSightings* sightings = nullptr);
 
   TickReport Tick(const TickOptions& tick);
   // Ticks every scheduler.tick until Stop(); `done` gets each report. What runs longer than the
@@ -57,6 +66,10 @@ class Service {
  private:
   Service() = default;
 
+  Status MakeScheduler(const config::HiveConfig& shared, const config::CatalogConfig& catalog,
+                       const MaintenanceConfig& own, embed::Environment environment,
+                       observe::Progress& progress, const std::function<void(const Error&)>& told);
+
   SystemClock clock_;
   SystemRandom random_;
   observe::Metrics metrics_;
@@ -65,8 +78,10 @@ class Service {
   std::unique_ptr<observe::AuditLog> audit_;
   std::unique_ptr<storage::Store> state_store_;
   std::unique_ptr<StateFile> state_;
-  std::unique_ptr<QueryLog> reads_;  // Null: none is configured.
-  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<QueryLog> reads_;       // Null: none is configured.
+  std::unique_ptr<Scheduler> scheduler_;  // Null: it knows what callers touched, and no more.
+  const job::TableSightings* sightings_ = nullptr;
+  SchedulerOptions options_;
   std::string status_path_;
   std::string status_key_;
   Duration interval_ = std::chrono::seconds(60);

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "config/config.h"
+#include "job/table_sightings.h"
 
 namespace lithify::serve {
 
@@ -19,8 +20,10 @@ class Server {
   // kInvalid: the configuration does not do for a server, as TableAccess::Make and
   // MakeAuthenticator tell. Starts no thread, opens no file, makes no request. `told` gets what
   // cannot be written to the audit log; any thread. `version` is what clients are told.
+  // `sightings`, unless null, is told of each table that is loaded for a caller, and outlives it.
   static Result<std::unique_ptr<Server>> Make(const config::HiveConfig& config, std::string version,
-                                              std::function<void(const Error&)> told);
+                                              std::function<void(const Error&)> told,
+                                              job::TableSightings* sightings = nullptr);
   virtual ~Server() = default;
 
   // Of the configuration, to be told at the start; they stop nothing.

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "serve/sighting_catalog.h"
 #include "serve/token_life_catalog.h"
 
 namespace lithify::serve {
@@ -110,9 +111,12 @@ Status CallerToken::Invalidate(const Secret&) {
 }
 
 Result<TableAccess> TableAccess::Make(const config::HiveConfig& config, const Clock& clock,
-                                      embed::AuditErrorHandler audit_failed) {
+                                      embed::AuditErrorHandler audit_failed,
+                                      job::TableSightings* sightings) {
   const std::vector<std::string> problems = ProblemsOf(config);
-  if (problems.empty()) return TableAccess(config, clock, std::move(audit_failed));
+  if (problems.empty()) {
+    return TableAccess(config, clock, std::move(audit_failed), sightings);
+  }
   std::string message = "the configuration does not do for a server:";
   for (const std::string& problem : problems) message += "\n  " + problem;
   return Fail(Code::kInvalid, message);
@@ -181,8 +185,11 @@ Result<std::unique_ptr<embed::IcebergSession>> TableAccess::Open(
   // Without a token no header is sent at all: an empty one would be a malformed request.
   if (!call.token->anonymous()) opened.tokens = call.token;
   // Q14: nothing is sent that the token might not outlive.
-  opened.guard = [this, &call](catalog::Catalog& inner) {
-    return std::make_unique<TokenLifeCatalog>(inner, call.caller, *clock_);
+  opened.guard = [this, &call,
+                  &catalog](catalog::Catalog& inner) -> std::unique_ptr<catalog::Catalog> {
+    auto guarded = std::make_unique<TokenLifeCatalog>(inner, call.caller, *clock_);
+    if (sightings_ == nullptr) return guarded;
+    return std::make_unique<SightingCatalog>(std::move(guarded), catalog, *sightings_, *clock_);
   };
   opened.on_audit_error = audit_failed_;
   opened.only_lent_storage = true;

@@ -20,6 +20,7 @@
 #include "config/config.h"
 #include "embed/audit.h"
 #include "embed/iceberg_session.h"
+#include "job/table_sightings.h"
 #include "net/token.h"
 #include "serve/caller.h"
 
@@ -70,9 +71,11 @@ class TableAccess {
   // kInvalid, naming all of it: no catalog, an unknown server.catalog, a catalog with a credential
   // of its own, [s3] keys, or a SQLite catalog without server.local_files.
   // `clock` outlives it. `audit_failed` gets what cannot be written to the audit log where the work
-  // goes on without it; thread-safe.
+  // goes on without it; thread-safe. `sightings`, unless null, is told of each table that is loaded
+  // for a caller, and outlives it.
   static Result<TableAccess> Make(const config::HiveConfig& config, const Clock& clock,
-                                  embed::AuditErrorHandler audit_failed);
+                                  embed::AuditErrorHandler audit_failed,
+                                  job::TableSightings* sightings = nullptr);
 
   // The catalog called `name`; empty: that of the session, else the server's. kNotFound, with those
   // that there are.
@@ -98,13 +101,18 @@ class TableAccess {
   const config::HiveConfig& config() const { return config_; }
 
  private:
-  TableAccess(config::HiveConfig config, const Clock& clock, embed::AuditErrorHandler audit_failed)
-      : config_(std::move(config)), clock_(&clock), audit_failed_(std::move(audit_failed)) {}
+  TableAccess(config::HiveConfig config, const Clock& clock, embed::AuditErrorHandler audit_failed,
+              job::TableSightings* sightings)
+      : config_(std::move(config)),
+        clock_(&clock),
+        audit_failed_(std::move(audit_failed)),
+        sightings_(sightings) {}
   const config::CatalogConfig* Find(const std::string& name) const;
 
   config::HiveConfig config_;
   const Clock* clock_;
   embed::AuditErrorHandler audit_failed_;
+  job::TableSightings* sightings_;  // Null: nobody wants to know.
 };
 
 }  // namespace lithify::serve
