@@ -7,7 +7,8 @@ Usage: separation_test.py BUILD_DIR, after a build.
  2. each half links whole with its declared closure alone, and what calls the other half does not;
  3. the programs have no symbol of the half that they are not, and the symbols that are looked for
     are found in the programs that do have them;
- 4. the compiler refuses to copy a job's credential, to make one or to print it.
+ 4. lithifyd alone has both;
+ 5. the compiler refuses to copy a job's credential, to make one or to print it.
 """
 
 import os
@@ -35,6 +36,9 @@ SYMBOLS = (
     ("lithify-maintain", "lithify", r"\blithify::maintain::"),
     ("lithify-serve", "lithify", r"\blithify::serve::"),
 )
+# The only program with both halves, and what tells them.
+COORDINATOR = "lithifyd"
+OF_HALF = {"serve": r"\blithify::serve::", "maintain": r"\blithify::maintain::"}
 # (name, statements, whether they compile).
 SNIPPETS = (
     ("a credential is minted and moved",
@@ -194,6 +198,36 @@ def check_symbols(build, problems):
     print(f"separation: {len(SYMBOLS)} symbols where they must be, and nowhere else")
 
 
+def check_programs(build, problems):
+    programs = sorted(os.listdir(os.path.join(build, "bin")))
+    joined = [program for program in programs
+              if all(any(re.search(pattern, line) for line in symbols_of(build, program))
+                     for pattern in OF_HALF.values())]
+    if joined != [COORDINATOR]:
+        problems.append(f"programs with both halves: {', '.join(joined) or 'none'}; must be "
+                        f"{COORDINATOR} alone")
+    print(f"separation: of {len(programs)} programs {COORDINATOR} alone has both halves")
+
+
+def check_coordinator(build, uses, problems):
+    """It calls both halves: of either one alone it does not link."""
+    libraries = {name: os.path.abspath(path) for name, path in archives(build, uses).items()}
+    with tempfile.TemporaryDirectory() as work:
+        objects, others = link_inputs(build, COORDINATOR, uses)
+        both = sorted({*closure(uses, "serve"), *closure(uses, "maintain")})
+        result = link(build, objects, [libraries[name] for name in both], others, work)
+        if result.returncode != 0:
+            problems.append(f"control: {COORDINATOR} does not link of both halves:\n"
+                            f"{result.stdout[:2000]}")
+        for half, other in HALVES.items():
+            own = [libraries[name] for name in closure(uses, half)]
+            result = link(build, objects, own, others, work)
+            if result.returncode == 0 or f"lithify::{other}::" not in result.stdout:
+                problems.append(f"{COORDINATOR} should not link without {other}:\n"
+                                f"{result.stdout[:2000]}")
+    print(f"separation: {COORDINATOR} needs both halves")
+
+
 def compiles(text, work):
     path = f"{work}/snippet.cc"
     with open(path, "w", encoding="utf-8") as file:
@@ -224,6 +258,8 @@ def main(build):
     check_types(problems)
     check_linking(build, uses, problems)
     check_symbols(build, problems)
+    check_programs(build, problems)
+    check_coordinator(build, uses, problems)
     for problem in problems:
         print(f"FAILED: {problem}")
     return 1 if problems else 0

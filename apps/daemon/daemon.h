@@ -1,5 +1,5 @@
-// What the programs that run for long and hold tokens do alike: lithify-serve, lithify-maintain.
-// Nothing here knows what they do, so that it joins nothing.
+// What the programs that run for long and hold tokens do alike: lithify-serve, lithify-maintain,
+// lithifyd. Nothing here knows what they do, so that it joins nothing.
 #ifndef LITHIFY_APPS_DAEMON_DAEMON_H_
 #define LITHIFY_APPS_DAEMON_DAEMON_H_
 

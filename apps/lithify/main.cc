@@ -53,6 +53,7 @@ int Main(int argc, char** argv) {
   AddInitState(app, chosen);
   AddServe(app, chosen);
   AddMaintain(app, chosen);
+  AddDaemon(app, chosen);
   AddSql(app, chosen);
   if (argc == 1) {
     std::fputs(app.help().c_str(), stderr);

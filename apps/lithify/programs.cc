@@ -1,5 +1,5 @@
-// lithify serve, maintain and sql: lithify-serve, lithify-maintain and lithify-sql, beside this
-// program.
+// lithify serve, maintain, daemon and sql: lithify-serve, lithify-maintain, lithifyd and
+// lithify-sql, beside this program.
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,30 +30,35 @@ int Replace(const std::string& program, std::vector<std::string> arguments) {
   return kFailed;
 }
 
-void AddProgram(CLI::App& app, Command& chosen, const std::string& name, const std::string& what) {
+void AddProgram(CLI::App& app, Command& chosen, const std::string& name, const std::string& program,
+                const std::string& what) {
   CLI::App* command = app.add_subcommand(name, what);
   command->prefix_command();
   command->set_help_flag();  // The program's own.
-  command->callback([command, name, &chosen] {
+  command->callback([command, program, &chosen] {
     // In the order in which they were given.
-    chosen = [arguments = command->remaining(), name] {
-      return Replace("lithify-" + name, arguments);
-    };
+    chosen = [arguments = command->remaining(), program] { return Replace(program, arguments); };
   });
 }
 
 }  // namespace
 
 void AddServe(CLI::App& app, Command& chosen) {
-  AddProgram(app, chosen, "serve", "The Flight SQL server: procedures and SELECT, as the caller");
+  AddProgram(app, chosen, "serve", "lithify-serve",
+             "The Flight SQL server: procedures and SELECT, as the caller");
 }
 
 void AddMaintain(CLI::App& app, Command& chosen) {
-  AddProgram(app, chosen, "maintain", "Maintenance on its own, as its own identity");
+  AddProgram(app, chosen, "maintain", "lithify-maintain",
+             "Maintenance on its own, as its own identity");
+}
+
+void AddDaemon(CLI::App& app, Command& chosen) {
+  AddProgram(app, chosen, "daemon", "lithifyd", "The server and maintenance in one process");
 }
 
 void AddSql(CLI::App& app, Command& chosen) {
-  AddProgram(app, chosen, "sql", "Send SQL statements to a Flight SQL server");
+  AddProgram(app, chosen, "sql", "lithify-sql", "Send SQL statements to a Flight SQL server");
 }
 
 }  // namespace lithify::cli

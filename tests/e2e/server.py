@@ -1,4 +1,4 @@
-"""A lithify-serve process and its clients: the command line, and ADBC."""
+"""A lithify-serve or lithifyd process and its clients: the command line, and ADBC."""
 
 import contextlib
 import json
@@ -11,13 +11,14 @@ import adbc_driver_flightsql.dbapi as adbc
 import cli
 
 PROGRAM = pathlib.Path(cli.BINARY).parent / "lithify-serve"
+DAEMON = pathlib.Path(cli.BINARY).parent / "lithifyd"
 CLIENT = pathlib.Path(cli.BINARY).parent / "lithify-sql"
 
 
 class Server:
     """Listens on a free port until stop()."""
 
-    def __init__(self, directory, config, *args, env=None):
+    def __init__(self, directory, config, *args, env=None, program=PROGRAM):
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.errors = directory / "stderr.txt"
@@ -25,7 +26,7 @@ class Server:
         self.config.write_text(config)
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                [PROGRAM, "--config", str(self.config), "--set", "server.listen=127.0.0.1:0",
+                [program, "--config", str(self.config), "--set", "server.listen=127.0.0.1:0",
                  *args],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
                 env={**os.environ, "XDG_STATE_HOME": str(directory / "state"), **(env or {})})
