@@ -355,7 +355,7 @@ def test_everything_is_on_record(lake, served):
     assert all(event["client_ip"] and event["actor"] for event in queries.values())
     table = {"catalog": "lake", "namespace": ["sales"], "name": "t", "object_type": "table"}
     assert queries["rewrite_data_files"]["resources"] == [table]
-    view = {"namespace": ["system"], "name": "jobs", "object_type": "view"}
+    view = {"catalog": "", "namespace": ["system"], "name": "jobs", "object_type": "view"}
     about = [event.get("resources", []) for event in events if event["statement_type"] == "select"]
     assert about == [[table], [table, view], []] or about == [[table], [view, table], []]
 
