@@ -59,9 +59,11 @@ constexpr const char* kGrantWrite =
     "grant TABLE_READ_DATA and TABLE_WRITE_DATA on its namespace to the catalog role of the "
     "maintenance principal, or take the property away";
 constexpr const char* kGrantList =
-    "grant TABLE_LIST or TABLE_READ_DATA on it to the catalog role of the maintenance principal, "
-    "or "
-    "take it out of maintenance.namespaces";
+    "if it is there, grant TABLE_LIST and TABLE_READ_DATA on it to the catalog role of the "
+    "maintenance principal; else take it out of maintenance.namespaces";
+// What the identity provider has to give, and no catalog.
+constexpr const char* kCheckPrincipal =
+    "`lithify-maintain --check-principal` asks for a token and tells what is wrong";
 constexpr const char* kGrantNamespaces =
     "name them in maintenance.namespaces, or grant NAMESPACE_LIST on the catalog to the catalog "
     "role of the maintenance principal";
@@ -169,8 +171,8 @@ class TickRun {
   void RunJobs();
   void RunJob(const plan::MaintenanceJob& planned);
   void RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLine& line);
-  Result<job::RewriteResult> Rewrite(Work& work, const plan::MaintenanceJob& planned,
-                                     JobLine& line);
+  Result<job::RewriteResult> Rewrite(Work& work, const plan::MaintenanceJob& planned, JobLine& line,
+                                     bool& began);
   void FollowUp(Work& work);
   void Follow(Work& work, const std::string& procedure, const std::string& property,
               bool plan::TablePolicy::* wanted,
@@ -184,7 +186,9 @@ class TickRun {
   void CountTables();
 
   // Loud: an audit event, a count, and a line of the report.
-  void Shout(LoudLine line, const catalog::TableIdent* ident, const Error& error);
+  void Shout(LoudLine line, const catalog::TableIdent* ident, Code code);
+  // The same, of a table that may not be worked on: `grant` helps, unless there was no token.
+  void Refused(const Work& work, const std::string& why, const char* grant);
   void Audit(AuditEvent event);
   AuditEvent Recorded(const std::string& procedure, const std::string& job_id) const;
 
@@ -225,14 +229,14 @@ void TickRun::Audit(AuditEvent event) {
   }
 }
 
-void TickRun::Shout(LoudLine line, const catalog::TableIdent* ident, const Error& error) {
+void TickRun::Shout(LoudLine line, const catalog::TableIdent* ident, Code code) {
   services_.metrics.Add(metric::kRefused, 1, {{"lithify.reason", line.what}});
   if (!tick_.plan_only) {
     AuditEvent event = Recorded(
         options_.mode == Mode::kActive ? "maintenance_active" : "maintenance_advisory", {});
     event.failed = true;
-    event.error_code = CodeName(error.code);
-    event.error = line.what + ": " + error.ToString();
+    event.error_code = CodeName(code);
+    event.error = line.what + ": " + line.why;
     if (ident != nullptr) {
       event.resources = {{.catalog = options_.catalog,
                           .namespace_parts = ident->namespace_parts,
@@ -243,6 +247,15 @@ void TickRun::Shout(LoudLine line, const catalog::TableIdent* ident, const Error
   }
   const std::lock_guard lock(mutex_);
   report_.loud.push_back(std::move(line));
+}
+
+void TickRun::Refused(const Work& work, const std::string& why, const char* grant) {
+  const bool nobody = IsOfPrincipalToken(why);
+  Shout({.what = nobody ? "no_credential" : "no_grant",
+         .where = work.key,
+         .why = why,
+         .next = nobody ? kCheckPrincipal : grant},
+        &work.ident, Code::kDenied);
 }
 
 TickReport TickRun::Run() {
@@ -262,7 +275,10 @@ TickReport TickRun::Run() {
     report_.error = looked.error();
     std::string what = "no_tables";
     std::string next = looked.error().hint;
-    if (looked.error().code == Code::kDenied && !options_.namespaces) {
+    if (IsOfPrincipalToken(report_.error->ToString())) {
+      what = "no_credential";
+      next = kCheckPrincipal;
+    } else if (looked.error().code == Code::kDenied && !options_.namespaces) {
       what = "unlisted_namespaces";
       next = kGrantNamespaces;
     }
@@ -270,7 +286,7 @@ TickReport TickRun::Run() {
            .where = options_.catalog,
            .why = looked.error().ToString(),
            .next = std::move(next)},
-          nullptr, looked.error());
+          nullptr, looked.error().code);
   } else {
     Rank();
     if (acting()) {
@@ -315,10 +331,8 @@ void TickRun::LookAt(const job::NamespaceLook& look) {
     Shout({.what = "unreadable_namespace",
            .where = options_.catalog + "." + catalog::NamespaceName(look.parts),
            .why = look.error->ToString(),
-           .next = look.error->code == Code::kNotFound
-                       ? "take it out of maintenance.namespaces, or make it"
-                       : kGrantList},
-          &ident, *look.error);
+           .next = kGrantList},
+          &ident, look.error->code);
   }
   for (const job::TableLook& table : look.tables) LookAt(table);
 }
@@ -334,7 +348,7 @@ void TickRun::LookAt(const job::TableLook& look) {
              .where = key,
              .why = look.error->ToString(),
              .next = look.error->code == Code::kDenied ? kGrantRead : look.error->hint},
-            &look.ident, *look.error);
+            &look.ident, look.error->code);
     }
     report_.tables.push_back(std::move(report));
     return;
@@ -372,10 +386,8 @@ void TickRun::LookAt(const job::TableLook& look) {
   report.reason = work.verdict.reason;
   report.next = work.verdict.until ? work.verdict.until : work.verdict.next_fire;
   // R025: what the last try met holds until one passes, and is told until then.
-  if (acting() && history.last_code == Code::kDenied &&
-      work.verdict.due == plan::Due::kBackingOff) {
-    Shout({.what = "no_grant", .where = key, .why = history.last_reason, .next = kGrantWrite},
-          &look.ident, Error{Code::kDenied, history.last_reason, {}, {}});
+  if (acting() && history.last_code == Code::kDenied && work.verdict.due != plan::Due::kDue) {
+    Refused(work, history.last_reason, kGrantWrite);
   }
   work.report = report_.tables.size();
   report_.tables.push_back(std::move(report));
@@ -564,10 +576,7 @@ void TickRun::SettleUnchosen() {
     if (work.error) {
       line.status = job::log_status::kFailed;
       line.reason = work.error->ToString();
-      if (work.error->code == Code::kDenied) {
-        Shout({.what = "no_grant", .where = work.key, .why = line.reason, .next = kGrantRead},
-              &work.ident, *work.error);
-      }
+      if (work.error->code == Code::kDenied) Refused(work, line.reason, kGrantRead);
     }
     Settle(work, line, work.error);
     if (!work.error) FollowUp(work);
@@ -640,7 +649,8 @@ void TickRun::RunJob(const plan::MaintenanceJob& planned) {
 
 void TickRun::RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLine& line) {
   const Duration begin = services_.clock.Monotonic();
-  auto done = Rewrite(work, planned, line);
+  bool began = false;
+  auto done = Rewrite(work, planned, line, began);
   line.ended = Now();
   line.actual_seconds = Seconds(services_.clock.Monotonic() - begin) *
                         static_cast<double>(std::max(1, options_.ranking.model.threads));
@@ -662,20 +672,19 @@ void TickRun::RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLin
     line.status = job::log_status::kFailed;
     line.reason = error->ToString();
     if (error->code == Code::kUnsupported) line.status = job::log_status::kSkipped;
-    if (error->code == Code::kDenied) {
-      Shout({.what = "no_grant", .where = work.key, .why = line.reason, .next = kGrantWrite},
-            &work.ident, *error);
-    }
+    if (error->code == Code::kDenied) Refused(work, line.reason, kGrantWrite);
   }
-  Learn(work, planned, done ? &*done : nullptr, error, line);
+  // What was refused at the gate cost nothing, and says nothing about what rewriting costs.
+  if (began) Learn(work, planned, done ? &*done : nullptr, error, line);
   Settle(work, line, error);
   const bool well = !error;
   Done(std::move(line));
   if (well) FollowUp(work);
 }
 
+// `began`: whether it came through the gates.
 Result<job::RewriteResult> TickRun::Rewrite(Work& work, const plan::MaintenanceJob& planned,
-                                            JobLine& line) {
+                                            JobLine& line, bool& began) {
   SessionRequest open;
   open.job_id = line.job_id;
   open.procedure = "rewrite_data_files";
@@ -707,6 +716,7 @@ Result<job::RewriteResult> TickRun::Rewrite(Work& work, const plan::MaintenanceJ
   if (work.policy.max_concurrent_file_group_rewrites) {
     request.groups_at_once_max = *work.policy.max_concurrent_file_group_rewrites;
   }
+  began = true;
   return session->MakeJob(services_.progress, settings).RewriteDataFiles(request, cancel_);
 }
 
@@ -784,10 +794,7 @@ void TickRun::Follow(Work& work, const std::string& procedure, const std::string
     line.reason = std::move(*done);
   } else {
     line.reason = done.error().ToString();
-    if (done.error().code == Code::kDenied) {
-      Shout({.what = "no_grant", .where = work.key, .why = line.reason, .next = kGrantWrite},
-            &work.ident, done.error());
-    }
+    if (done.error().code == Code::kDenied) Refused(work, line.reason, kGrantWrite);
   }
   Done(std::move(line));
 }

@@ -46,8 +46,9 @@ class PrincipalSessions final : public TableSessions {
     call.stop = request.stop;
     std::unique_ptr<JobCredential> credential;
     if (principal_ != nullptr) {
-      LITHIFY_TRY_ASSIGN(JobCredential minted, principal_->Mint(request.job_id));
-      credential = std::make_unique<JobCredential>(std::move(minted));
+      auto minted = principal_->Mint(request.job_id);
+      if (!minted) return Fail(std::move(minted.error()).In(kPrincipalToken));
+      credential = std::make_unique<JobCredential>(std::move(*minted));
       call.tokens = credential->tokens();
     }
     if (request.opted_in) {
@@ -57,7 +58,13 @@ class PrincipalSessions final : public TableSessions {
                                   .is_opted_in = request.opted_in,
                                   .property = request.property,
                                   .renew = {}};
-        if (lent != nullptr) rules.renew = [lent] { return lent->Renew(kCommitTokenLife); };
+        if (lent != nullptr) {
+          rules.renew = [lent]() -> Status {
+            Status renewed = lent->Renew(kCommitTokenLife);
+            if (!renewed) return Fail(std::move(renewed.error()).In(kPrincipalToken));
+            return {};
+          };
+        }
         return std::make_unique<OptInCatalog>(inner, std::move(rules));
       };
     }
