@@ -816,8 +816,9 @@ void TickRun::Learn(const Work& work, const plan::MaintenanceJob& planned,
   outcome.wall_seconds = Seconds(line.ended - line.started);
   const std::lock_guard lock(mutex_);
   for (const size_t candidate : planned.candidates) {
-    outcome.commits_per_hour +=
-        candidates_[candidate].commits_per_hour.value_or(state_.priors.commits_per_hour);
+    const plan::MaintenanceCandidate& one = candidates_[candidate];
+    outcome.commits_per_hour += one.commits_per_hour.value_or(state_.priors.commits_per_hour) *
+                                (1 - one.append_share);
   }
   if (done != nullptr) {
     outcome.files = done->files_rewritten;
