@@ -2,7 +2,7 @@
 // each built from a configuration of its own, neither knows of the other. They share this process's
 // address space and nothing else (docs/THREAT_MODEL.md): lithify-serve and lithify-maintain, each
 // under a user of its own, are the stronger way to run them.
-#include <pthread.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -108,7 +108,7 @@ Result<int> Coordinate(const Options& options) {
   LITHIFY_TRY(server->Start());
   TellStart(*server, config);
   if (maintenance) {
-    maintenance->Start([main = pthread_self()] { pthread_kill(main, SIGTERM); });
+    maintenance->Start([] { kill(getpid(), SIGTERM); });
   }
   signals.Wait();
   tell("stopping");

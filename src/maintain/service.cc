@@ -107,7 +107,7 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
 Result<std::unique_ptr<Service>> Service::Make(const Configuration& config,
                                                embed::Environment environment,
                                                observe::Progress& progress,
-                                               std::function<void(const Error&)> told,
+                                               const std::function<void(const Error&)>& told,
                                                const job::TableSightings* sightings) {
   const MaintenanceConfig& own = config.maintenance;
   if (own.mode == Mode::kOff) {

@@ -50,7 +50,7 @@ class Service {
   static Result<std::unique_ptr<Service>> Make(const Configuration& config,
                                                embed::Environment environment,
                                                observe::Progress& progress,
-                                               std::function<void(const Error&)> told,
+                                               const std::function<void(const Error&)>& told,
                                                const job::TableSightings* sightings = nullptr);
 
   TickReport Tick(const TickOptions& tick);
