@@ -1,0 +1,492 @@
+// The scheduler by the clock: tables and catalog are in memory, and what grants and tokens there
+// are is each test's to say. Rows are only counted. tests/services/test_maintain_grants.py has the
+// same with real parts.
+#include "maintain/scheduler.h"
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commit/iceberg_fixture.h"
+#include "plan/cron.h"
+
+namespace lithify::maintain {
+namespace {
+
+using catalog::MemoryCatalog;
+using catalog::TableIdent;
+using std::chrono::hours;
+using std::chrono::minutes;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Fault = MemoryCatalog::Fault;
+
+// Writes one file of 100 bytes with the rows that the metadata tells of.
+class CountingRunner final : public rewrite::GroupRunner {
+ public:
+  CountingRunner(storage::Store& store, const std::function<void()>& on_run)
+      : store_(store), on_run_(on_run) {}
+  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo& /*file*/) override {
+    return rewrite::FileFacts();
+  }
+  Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& /*request*/,
+                                    const CancelFlag& /*cancel*/) override {
+    return rewrite::TierPlan();
+  }
+  Result<rewrite::GroupReport> Run(const rewrite::GroupRequest& request,
+                                   const CancelFlag& /*cancel*/) override {
+    if (on_run_) on_run_();
+    rewrite::GroupReport report;
+    for (const rewrite::InputFile& input : request.inputs) {
+      report.rows_per_input.push_back(input.records);
+      report.rows_in += input.records;
+      report.bytes_in += input.size;
+    }
+    rewrite::OutputFile output;
+    output.name = request.new_name();
+    output.size = report.bytes_out = 100;
+    output.rows = report.rows_out = report.rows_in;
+    LITHIFY_TRY(store_.PutNew(request.partition + output.name, std::string(100, 'x')));
+    report.outputs.push_back(std::move(output));
+    return report;
+  }
+  Result<rewrite::VerifyReport> VerifyFile(const std::string& /*name*/,
+                                           const rewrite::RowRule& /*rule*/,
+                                           const CancelFlag& /*cancel*/) override {
+    return rewrite::VerifyReport();
+  }
+
+ private:
+  storage::Store& store_;
+  const std::function<void()>& on_run_;
+};
+
+// What the world grants the principal.
+struct Grants {
+  std::set<TableIdent> unwritable;
+  std::set<TableIdent> unreadable;
+  std::set<std::vector<std::string>> unlisted;
+  std::optional<Error> token;  // Instead of one.
+  int asked = 0;               // Whether it may write.
+  int sessions = 0;            // Of jobs that change a table.
+};
+
+// The catalog as the principal sees it.
+class Granted final : public catalog::Catalog {
+ public:
+  Granted(catalog::Catalog& real, Grants& grants) : real_(real), grants_(grants) {}
+  Result<std::vector<std::vector<std::string>>> ListNamespaces(
+      const std::vector<std::string>& parent) override {
+    return real_.ListNamespaces(parent);
+  }
+  Result<std::vector<TableIdent>> ListTables(const std::vector<std::string>& parts) override {
+    if (grants_.unlisted.contains(parts)) return Fail(Code::kDenied, "no LIST");
+    return real_.ListTables(parts);
+  }
+  Result<catalog::LoadedTable> LoadTable(const TableIdent& ident) override {
+    if (grants_.unreadable.contains(ident)) return Fail(Code::kDenied, "no READ");
+    return real_.LoadTable(ident);
+  }
+  Status CheckMayWrite(const catalog::LoadedTable& table) override {
+    ++grants_.asked;
+    if (grants_.unwritable.contains(table.ident)) return Fail(Code::kDenied, "no WRITE");
+    return {};
+  }
+  Result<catalog::LoadedTable> CommitTable(const TableIdent& ident,
+                                           std::span<const table::TableRequirement> requirements,
+                                           std::span<const table::TableUpdate> updates) override {
+    if (grants_.unwritable.contains(ident)) return Fail(Code::kDenied, "no WRITE");
+    return real_.CommitTable(ident, requirements, updates);
+  }
+  std::string Describe() const override { return "granted:"; }
+
+ private:
+  catalog::Catalog& real_;
+  Grants& grants_;
+};
+
+class SchedulerTest : public commit::IcebergTable, public TableSessions {
+ protected:
+  class Session final : public TableSession {
+   public:
+    Session(SchedulerTest& world, const SessionRequest& request)
+        : world_(world), granted_(world.catalog_, world.grants_) {
+      if (!request.opted_in) return;
+      guard_ = std::make_unique<OptInCatalog>(granted_,
+                                              OptInCatalog::Rules{.ident = request.ident,
+                                                                  .is_opted_in = request.opted_in,
+                                                                  .property = request.property,
+                                                                  .renew = {}});
+    }
+    catalog::Catalog& catalog() override {
+      if (guard_) return *guard_;
+      return granted_;
+    }
+    storage::Locations& locations() override { return *world_.locations_; }
+    job::IcebergServices Services(observe::Progress& progress) override {
+      return {.catalog = catalog(),
+              .locations = locations(),
+              .make_runner =
+                  [this](storage::Store& store) {
+                    return std::make_unique<CountingRunner>(store, world_.on_run_);
+                  },
+              .clock = world_.clock_,
+              .random = world_.random_,
+              .audit = *world_.audit_,
+              .progress = progress};
+    }
+    job::IcebergJob MakeJob(observe::Progress& progress, job::IcebergSettings settings) override {
+      return {Services(progress), std::move(settings)};
+    }
+
+   private:
+    SchedulerTest& world_;
+    Granted granted_;
+    std::unique_ptr<OptInCatalog> guard_;
+  };
+
+  Result<std::unique_ptr<TableSession>> Open(const SessionRequest& request) override {
+    if (grants_.token) return Fail(Error(*grants_.token));
+    grants_.sessions += request.opted_in ? 1 : 0;
+    return std::make_unique<Session>(*this, request);
+  }
+  std::string actor() const override { return "maintenance"; }
+
+  void SetUp() override {
+    options_.catalog = "lake";
+    options_.namespaces = {{"sales"}};
+    options_.schedule.cron = plan::ParseCron("0 2 * * *").value();
+    options_.schedule.jitter = Duration::zero();
+    options_.schedule.quiet = Duration::zero();
+    options_.defaults.schedule = options_.schedule.cron;
+    options_.defaults.min_input_files = 2;
+    options_.ranking.threshold = 1e-9;
+    options_.lease = LeaseKind::kNone;
+    options_.holder = "me";
+    Restart();
+  }
+  // A process that starts.
+  void Restart() {
+    file_ = std::make_unique<StateFile>(*store_, "state.json");
+    scheduler_ = std::make_unique<Scheduler>(SchedulerServices{.sessions = *this,
+                                                               .clock = clock_,
+                                                               .random = random_,
+                                                               .audit = *audit_,
+                                                               .metrics = metrics_,
+                                                               .state = *file_,
+                                                               .progress = *progress_},
+                                             options_);
+  }
+  void WithLog(LeaseKind lease = LeaseKind::kCatalog) {
+    ASSERT_TRUE(job::InitMaintenanceLog(catalog_, job::DefaultLogIdent(), "s3://b/log"));
+    options_.log = job::DefaultLogIdent();
+    options_.lease = lease;
+    Restart();
+  }
+  TickReport Tick(TickOptions tick = {}) { return scheduler_->Tick(tick, cancel_); }
+  TickReport TickAt(const std::string& time) {
+    clock_.now = ParseTime(time).value();
+    return Tick();
+  }
+
+  // A table with two small files in one partition, which is worth a rewrite.
+  void Make(const std::string& name, bool opted_in = true) {
+    ident_ = {{"sales"}, name};
+    Create();
+    Append({Data(name + "1"), Data(name + "2")});
+    if (opted_in) SetProperty("true");
+  }
+  void SetProperty(const std::string& value) {
+    Update({table::SetProperties{{{"sqe.maintenance.enabled", value}}}});
+  }
+  void More(const std::string& name, int number) {
+    ident_ = {{"sales"}, name};
+    Append({Data(name + std::to_string(number)), Data(name + std::to_string(number + 1))});
+  }
+
+  static std::vector<std::string> Jobs(const TickReport& report) {
+    std::vector<std::string> jobs;
+    for (const JobLine& job : report.jobs) jobs.push_back(job.table + " " + job.status);
+    return jobs;
+  }
+  static std::vector<std::string> Loud(const TickReport& report) {
+    std::vector<std::string> lines;
+    for (const LoudLine& line : report.loud) lines.push_back(line.what + " " + line.where);
+    return lines;
+  }
+  static std::string DueOf(const TickReport& report, size_t table = 0) {
+    return report.tables.at(table).due;
+  }
+  double Refusals() const {
+    double sum = 0;
+    for (const auto& point : metrics_.Points()) {
+      if (point.name == "lithify.maintenance.refused") sum += point.value;
+    }
+    return sum;
+  }
+  std::vector<std::string> Failures() {
+    std::vector<std::string> errors;
+    const auto records = audit_->ReadAll().value();
+    for (const auto& record : records) {
+      if (record.event.failed) errors.push_back(record.event.error);
+    }
+    return errors;
+  }
+
+  Grants grants_;
+  SchedulerOptions options_;
+  std::function<void()> on_run_;
+  std::unique_ptr<observe::AuditLog> audit_ = observe::OpenMemoryAuditLog();
+  std::unique_ptr<observe::Progress> progress_ = observe::MakeSilentProgress();
+  observe::Metrics metrics_;
+  std::unique_ptr<StateFile> file_;
+  std::unique_ptr<Scheduler> scheduler_;
+};
+
+TEST_F(SchedulerTest, R023WithoutThePropertyNothingIsOpened) {
+  Make("others", false);
+  const TickReport report = Tick({.on_demand = true});
+  EXPECT_EQ(report.tables.at(0).gate, TableGate::kNotOptedIn);
+  EXPECT_FALSE(report.tables.at(0).small_files);
+  EXPECT_THAT(report.jobs, IsEmpty());
+  EXPECT_EQ(grants_.sessions, 0);
+  EXPECT_EQ(grants_.asked, 0);
+}
+
+TEST_F(SchedulerTest, ATableIsRunAtItsFireAndOnce) {
+  Make("a");
+  EXPECT_EQ(DueOf(Tick()), "not_yet");  // First seen at noon.
+  EXPECT_THAT(Jobs(TickAt("2026-11-30T01:59:59Z")), IsEmpty());
+  EXPECT_THAT(Jobs(TickAt("2026-11-30T02:00:10Z")), ElementsAre("lake.sales.a success"));
+  EXPECT_THAT(LiveNames(), SizeIs(1));
+  EXPECT_EQ(Head().summary.at("sqe.maintenance.trigger"), "scheduled");
+  EXPECT_THAT(Jobs(TickAt("2026-11-30T02:01:10Z")), IsEmpty());
+}
+
+TEST_F(SchedulerTest, R025ARefusalIsToldAtEveryTickUntilItIsGranted) {
+  Make("a");
+  Tick();
+  grants_.unwritable = {ident_};
+  const int64_t head = Head().snapshot_id;
+  // The third is within the back-off of the second: the catalog is not asked again.
+  int ticks = 0;
+  for (const char* at : {"2026-11-30T02:00:10Z", "2026-11-30T02:02:00Z", "2026-11-30T02:02:10Z"}) {
+    const TickReport report = TickAt(at);
+    EXPECT_THAT(Loud(report), ElementsAre("no_grant lake.sales.a")) << at;
+    EXPECT_THAT(report.loud.at(0).next, HasSubstr("TABLE_WRITE_DATA"));
+    EXPECT_EQ(Refusals(), ++ticks);
+  }
+  EXPECT_EQ(grants_.asked, 2);
+  int told = 0;
+  for (const std::string& error : Failures()) told += error.starts_with("no_grant: ") ? 1 : 0;
+  EXPECT_EQ(told, 3);
+  EXPECT_EQ(Head().snapshot_id, head);
+  // Also by a process that has just started.
+  Restart();
+  EXPECT_THAT(Loud(TickAt("2026-11-30T02:02:20Z")), ElementsAre("no_grant lake.sales.a"));
+  grants_.unwritable.clear();
+  const TickReport report = TickAt("2026-11-30T03:00:00Z");
+  EXPECT_THAT(Jobs(report), ElementsAre("lake.sales.a success"));
+  EXPECT_THAT(report.loud, IsEmpty());
+  EXPECT_THAT(TickAt("2026-11-30T03:01:00Z").loud, IsEmpty());
+}
+
+// The fire that was refused is let go after a while; the property is there, and the grant is not.
+TEST_F(SchedulerTest, ARefusalIsToldAlsoWhileNoFireIsDue) {
+  options_.schedule.cron = plan::ParseCron("0 2 * * mon").value();  // 2026-11-30 is one.
+  options_.defaults.schedule = options_.schedule.cron;
+  Restart();
+  Make("a");
+  Tick();
+  grants_.unwritable = {ident_};
+  TickAt("2026-11-30T02:00:10Z");
+  const TickReport report = TickAt("2026-12-03T12:00:00Z");
+  EXPECT_EQ(DueOf(report), "let_go");
+  EXPECT_THAT(Loud(report), ElementsAre("no_grant lake.sales.a"));
+}
+
+TEST_F(SchedulerTest, WhatTheProviderRefusesIsNoGrantOfTheCatalog) {
+  Make("a");
+  Tick();
+  grants_.token = Error{Code::kDenied, "invalid_client", std::string(kPrincipalToken), {}};
+  const TickReport report = TickAt("2026-11-30T02:00:10Z");
+  EXPECT_THAT(Loud(report), ElementsAre("no_credential lake"));
+  EXPECT_THAT(report.loud.at(0).next, HasSubstr("--check-principal"));
+  EXPECT_TRUE(report.error);
+  grants_.token.reset();
+  EXPECT_THAT(Jobs(TickAt("2026-11-30T02:01:10Z")), ElementsAre("lake.sales.a success"));
+}
+
+TEST_F(SchedulerTest, T3WhatMayNotBeSeenIsToldAndStopsNothing) {
+  Make("a");
+  Make("b");
+  options_.namespaces = {{"sales"}, {"hidden"}};
+  grants_.unlisted = {{"hidden"}};
+  grants_.unreadable = {TableIdent{{"sales"}, "a"}};
+  Restart();
+  Tick();
+  const TickReport report = TickAt("2026-11-30T02:00:10Z");
+  EXPECT_THAT(Loud(report), testing::UnorderedElementsAre("unreadable_namespace lake.hidden",
+                                                          "unreadable_table lake.sales.a"));
+  EXPECT_THAT(Jobs(report), ElementsAre("lake.sales.b success"));
+}
+
+TEST_F(SchedulerTest, APropertyThatGoesWhileTheJobWorksStopsItsCommit) {
+  Make("a");
+  const int64_t head = Head().snapshot_id;
+  on_run_ = [this] { SetProperty("false"); };
+  const TickReport report = Tick({.on_demand = true});
+  EXPECT_THAT(Jobs(report), ElementsAre("lake.sales.a skipped"));
+  EXPECT_THAT(report.jobs.at(0).reason, HasSubstr("not opted in"));
+  EXPECT_EQ(Head().snapshot_id, head);
+  for (const std::string& key : store_->Keys()) {
+    EXPECT_FALSE(key.ends_with(".parquet")) << key << " is left";
+  }
+}
+
+TEST_F(SchedulerTest, ABudgetIsOfAllTicksBetweenTwoFires) {
+  options_.ranking.per_run.commits = 1;
+  Restart();
+  Make("a");
+  Make("b");
+  Tick();
+  const auto done = [](const TickReport& report) {
+    int64_t count = 0;
+    for (const JobLine& job : report.jobs) count += job.status == "success" ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(done(TickAt("2026-11-30T02:00:10Z")), 1);
+  Restart();
+  clock_.now += hours(1);
+  EXPECT_EQ(done(Tick({.on_demand = true})), 0);
+  clock_.now += hours(24);
+  EXPECT_EQ(done(Tick()), 1);
+}
+
+TEST_F(SchedulerTest, WhatIsRefusedAtTheGateCostsNoBudget) {
+  options_.ranking.per_run.commits = 1;
+  Restart();
+  Make("a");
+  Make("b");
+  // The one that comes first is refused; then it backs off, and the other one has its turn.
+  grants_.unwritable = {TableIdent{{"sales"}, "a"}};
+  EXPECT_THAT(Jobs(Tick({.on_demand = true})), testing::Contains("lake.sales.a failed"));
+  clock_.now += std::chrono::seconds(10);
+  EXPECT_THAT(Jobs(Tick({.on_demand = true})), testing::Contains("lake.sales.b success"));
+}
+
+TEST_F(SchedulerTest, R157ARestartForgetsNothing) {
+  Make("a");
+  Tick();
+  TickAt("2026-11-30T02:00:10Z");
+  More("a", 3);
+  Restart();
+  EXPECT_EQ(DueOf(TickAt("2026-11-30T02:05:00Z")), "not_yet");
+  // Down for two days: one run, not two.
+  Restart();
+  EXPECT_THAT(Jobs(TickAt("2026-12-02T03:00:00Z")), ElementsAre("lake.sales.a success"));
+  EXPECT_EQ(DueOf(TickAt("2026-12-02T03:01:00Z")), "not_yet");
+}
+
+TEST_F(SchedulerTest, WhereTheStateIsLostTheLogKnows) {
+  WithLog(LeaseKind::kNone);
+  Make("a");
+  Tick();
+  EXPECT_THAT(Jobs(TickAt("2026-11-30T02:00:10Z")), ElementsAre("lake.sales.a success"));
+  More("a", 3);
+  ASSERT_TRUE(store_->Remove("state.json"));
+  Restart();
+  EXPECT_EQ(DueOf(TickAt("2026-11-30T02:05:00Z")), "not_yet");
+  EXPECT_THAT(Jobs(TickAt("2026-12-01T02:00:10Z")), ElementsAre("lake.sales.a success"));
+}
+
+TEST_F(SchedulerTest, R299WithoutItsLogItWorksOn) {
+  options_.log = job::DefaultLogIdent();
+  options_.lease = LeaseKind::kCatalog;
+  Restart();
+  Make("a");
+  const TickReport report = Tick({.on_demand = true});
+  EXPECT_THAT(Jobs(report), ElementsAre("lake.sales.a success"));
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("maintenance log: not_found")));
+}
+
+// T18: no fire that lies behind the clock is run twice, and no table is stuck until a wrong year
+// comes.
+TEST_F(SchedulerTest, AClockThatJumps) {
+  Make("a");
+  Tick();
+  EXPECT_THAT(Jobs(TickAt("2026-11-30T06:00:00Z")), ElementsAre("lake.sales.a success"));
+  More("a", 3);
+  EXPECT_THAT(Jobs(TickAt("2026-11-30T03:00:00Z")), IsEmpty());  // Back.
+  EXPECT_THAT(Jobs(TickAt("2026-11-30T12:00:00Z")), IsEmpty());
+  EXPECT_THAT(Jobs(TickAt("2031-01-01T03:00:00Z")), ElementsAre("lake.sales.a success"));  // Ahead.
+  More("a", 5);
+  const TickReport back = TickAt("2026-12-01T02:00:10Z");
+  EXPECT_THAT(back.warnings, SizeIs(1));
+  EXPECT_THAT(Jobs(back), ElementsAre("lake.sales.a success"));
+  More("a", 7);
+  const TickReport after = TickAt("2026-12-01T02:01:10Z");
+  EXPECT_THAT(after.jobs, IsEmpty());
+  EXPECT_THAT(after.warnings, IsEmpty());
+  EXPECT_THAT(Jobs(TickAt("2026-12-02T02:00:10Z")), ElementsAre("lake.sales.a success"));
+}
+
+TEST_F(SchedulerTest, AHotTableIsTriedAgainAndItsBreakerStaysShut) {
+  Make("a");
+  Tick();
+  MemoryCatalog::Hooks hooks;
+  hooks.fault = [](const TableIdent&) { return Fault::kConflict; };
+  catalog_.set_hooks(hooks);
+  clock_.now = ParseTime("2026-11-30T02:00:10Z").value();
+  for (int i = 0; i < 8; ++i) {
+    const TickReport report = Tick();
+    EXPECT_NE(DueOf(report), "breaker_open");
+    for (const std::string& job : Jobs(report)) EXPECT_EQ(job, "lake.sales.a failed");
+    clock_.now += hours(1);
+  }
+  catalog_.set_hooks({});
+  clock_.now += hours(7);
+  EXPECT_THAT(Jobs(Tick()), ElementsAre("lake.sales.a success"));
+}
+
+TEST_F(SchedulerTest, R293WhatAnotherHoldsIsLeftAndLookedAtAgain) {
+  WithLog();
+  Make("a");
+  Tick();
+  clock_.now = ParseTime("2026-11-30T02:00:10Z").value();
+  job::MaintenanceLog log({.catalog = catalog_,
+                           .locations = *locations_,
+                           .clock = clock_,
+                           .random = random_,
+                           .sleep = [](Duration) {}},
+                          job::DefaultLogIdent());
+  const auto other = MakeCatalogLease(log, {.holder = "another"}, clock_, random_);
+  const auto claim = other->Claim("lake.sales.a", minutes(5), cancel_);
+  ASSERT_TRUE(claim) << claim.error().ToString();
+  const TickReport held = Tick();
+  EXPECT_THAT(Jobs(held), IsEmpty());
+  EXPECT_THAT(held.tables.at(0).reason, HasSubstr("another coordinator works on it: another"));
+  EXPECT_EQ(grants_.sessions, 0);
+  clock_.now += minutes(6);  // It has died.
+  EXPECT_THAT(Jobs(Tick()), ElementsAre("lake.sales.a success"));
+}
+
+TEST_F(SchedulerTest, AdvisoryRunsNothingAndRecordsNothing) {
+  options_.mode = Mode::kAdvisory;
+  Restart();
+  Make("a");
+  Make("others", false);
+  const TickReport report = Tick({.on_demand = true});
+  EXPECT_THAT(report.jobs, IsEmpty());
+  EXPECT_THAT(report.tables, SizeIs(2));
+  for (const TableReport& table : report.tables) EXPECT_EQ(table.small_files, 2) << table.table;
+  EXPECT_EQ(grants_.sessions, 0);
+  EXPECT_THAT(audit_->ReadAll().value(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace lithify::maintain
