@@ -117,6 +117,12 @@ bool SameCandidates(const plan::RewriteOptions& a, const plan::RewriteOptions& b
          a.delete_file_threshold == b.delete_file_threshold;
 }
 
+// Gate 3: the catalog's own answer.
+Status MayWrite(catalog::Catalog& catalog, const catalog::TableIdent& ident) {
+  LITHIFY_TRY_ASSIGN(const auto table, catalog.LoadTable(ident));
+  return catalog.CheckMayWrite(table);
+}
+
 // A table that is looked into at this tick.
 struct Work {
   std::string key;  // "lake.sales.orders".
@@ -126,6 +132,7 @@ struct Work {
   plan::DueVerdict verdict;
   size_t report = 0;  // Index into TickReport::tables.
   std::optional<Error> error;
+  bool unwritable = false;                     // That is the error: not that it cannot be read.
   std::shared_ptr<const job::TableDebt> debt;  // Null: see `error`.
   size_t first = 0;                            // Its candidates, in the list of all.
   size_t count = 0;
@@ -455,6 +462,15 @@ void TickRun::LookInto(TableSession& session, Work& work) {
   report.small_files = known->small_files;
   report.delete_files = known->delete_files;
   report.est_rewrite_bytes = known->rewrite_bytes;
+  // Who was refused the last time asks before it takes a place that others could have.
+  if (acting() && state_.tables[work.key].last_code == Code::kDenied) {
+    Status may = MayWrite(session.catalog(), work.ident);
+    if (!may && may.error().code == Code::kDenied) {
+      work.error = std::move(may.error());
+      work.unwritable = true;
+      return;
+    }
+  }
   const Time now = Now();
   const job::TableReads reads =
       services_.reads != nullptr ? services_.reads->Of(work.key) : job::TableReads();
@@ -576,7 +592,9 @@ void TickRun::SettleUnchosen() {
     if (work.error) {
       line.status = job::log_status::kFailed;
       line.reason = work.error->ToString();
-      if (work.error->code == Code::kDenied) Refused(work, line.reason, kGrantRead);
+      if (work.error->code == Code::kDenied) {
+        Refused(work, line.reason, work.unwritable ? kGrantWrite : kGrantRead);
+      }
     }
     Settle(work, line, work.error);
     if (!work.error) FollowUp(work);
@@ -696,8 +714,7 @@ Result<job::RewriteResult> TickRun::Rewrite(Work& work, const plan::MaintenanceJ
   open.stop = Stop();
   LITHIFY_TRY_ASSIGN(auto session, services_.sessions.Open(open));
   // Gate 3, before anything is read: R023, R025.
-  LITHIFY_TRY_ASSIGN(const auto table, session->catalog().LoadTable(work.ident));
-  LITHIFY_TRY(session->catalog().CheckMayWrite(table));
+  LITHIFY_TRY(MayWrite(session->catalog(), work.ident));
   job::IcebergSettings settings;
   settings.trigger = "scheduled";
   settings.principal = services_.sessions.actor();

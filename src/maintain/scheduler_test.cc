@@ -377,6 +377,13 @@ TEST_F(SchedulerTest, WhatIsRefusedAtTheGateCostsNoBudget) {
   EXPECT_THAT(Jobs(Tick({.on_demand = true})), testing::Contains("lake.sales.a failed"));
   clock_.now += std::chrono::seconds(10);
   EXPECT_THAT(Jobs(Tick({.on_demand = true})), testing::Contains("lake.sales.b success"));
+  // When it is due again it asks first, and takes no place from others.
+  More("b", 3);
+  const TickReport report = TickAt("2026-11-30T02:00:10Z");
+  EXPECT_THAT(Jobs(report),
+              testing::UnorderedElementsAre("lake.sales.a failed", "lake.sales.b success"));
+  EXPECT_THAT(Loud(report), ElementsAre("no_grant lake.sales.a"));
+  EXPECT_THAT(report.loud.at(0).next, HasSubstr("TABLE_WRITE_DATA"));
 }
 
 TEST_F(SchedulerTest, R157ARestartForgetsNothing) {
