@@ -196,7 +196,7 @@ class TickRun {
   void Shout(LoudLine line, const catalog::TableIdent* ident, Code code);
   // The same, of a table that may not be worked on: `grant` helps, unless there was no token.
   void Refused(const Work& work, const std::string& why, const char* grant);
-  void Audit(AuditEvent event);
+  void Audit(const AuditEvent& event);
   AuditEvent Recorded(const std::string& procedure, const std::string& job_id) const;
 
   const SchedulerServices& services_;
@@ -229,7 +229,7 @@ AuditEvent TickRun::Recorded(const std::string& procedure, const std::string& jo
   return event;
 }
 
-void TickRun::Audit(AuditEvent event) {
+void TickRun::Audit(const AuditEvent& event) {
   if (Status written = services_.audit.Append(event); !written) {
     const std::lock_guard lock(mutex_);
     report_.warnings.push_back("audit log: " + written.error().ToString());
@@ -250,7 +250,7 @@ void TickRun::Shout(LoudLine line, const catalog::TableIdent* ident, Code code) 
                           .name = ident->name,
                           .object_type = ident->name.empty() ? "namespace" : "table"}};
     }
-    Audit(std::move(event));
+    Audit(event);
   }
   const std::lock_guard lock(mutex_);
   report_.loud.push_back(std::move(line));
@@ -648,7 +648,7 @@ void TickRun::RunJob(const plan::MaintenanceJob& planned) {
           claim->stolen_from.empty()
               ? "acquired until " + FormatTime(claim->claim.until)
               : "stolen from " + claim->stolen_from + ", until " + FormatTime(claim->claim.until);
-      Audit(std::move(event));
+      Audit(event);
       if (options_.lease == LeaseKind::kCatalog) {
         keeper = std::make_unique<LeaseKeeper>(*lease_, claim->claim, options_.lease_ttl, cancel_);
       }
@@ -754,7 +754,7 @@ void TickRun::FollowUp(Work& work) {
          [&](job::IcebergJob& job, JobLine& line) -> Result<std::string> {
            plan::ExpireOptions options;
            if (policy.expire_older_than) options.older_than = Now() - *policy.expire_older_than;
-           if (policy.expire_retain_last) options.retain_last = *policy.expire_retain_last;
+           if (policy.expire_retain_last) options.retain_last = policy.expire_retain_last;
            LITHIFY_TRY_ASSIGN(const auto done,
                               job.ExpireSnapshots(work.ident, options, false, cancel_));
            line.files_in = done.files_removed;
@@ -898,7 +898,7 @@ void TickRun::Done(JobLine line) {
     event.error = event.failed ? line.reason : std::string();
     event.query_text = line.procedure + " of " + line.table + ": " + line.status +
                        (line.reason.empty() ? "" : ": " + line.reason);
-    Audit(std::move(event));
+    Audit(event);
   }
   job::LogRow row;
   row.job_id = line.job_id;
