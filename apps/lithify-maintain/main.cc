@@ -76,6 +76,14 @@ bool IsBad(const maintain::TickReport& report) {
                              [](const maintain::JobLine& job) { return job.status == "failed"; });
 }
 
+// "lake and 2 trees".
+std::string Maintained(const maintain::MaintenanceConfig& config) {
+  const size_t trees = config.trees.size();
+  std::string text = std::to_string(trees) + (trees == 1 ? " tree" : " trees");
+  if (config.catalog.empty()) return text;
+  return trees == 0 ? config.catalog : config.catalog + " and " + text;
+}
+
 void Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
@@ -119,7 +127,7 @@ Result<int> RunService(const maintain::Configuration& config, const Options& opt
   });
   int code = daemon::kDone;
   if (options.task == Task::kRun) {
-    std::printf("lithify maintains %s, mode %s\n", config.maintenance.catalog.c_str(),
+    std::printf("lithify maintains %s, mode %s\n", Maintained(config.maintenance).c_str(),
                 std::string(maintain::ModeName(config.maintenance.mode)).c_str());
     std::fflush(stdout);
     service->Run([](const maintain::TickReport& report) {

@@ -48,8 +48,9 @@ std::string Loud(const TickReport& report, bool colour) {
 
 std::string Head(const TickReport& report) {
   const std::string who = report.principal.empty() ? "nobody" : Printable(report.principal);
-  return "mode " + report.mode + ", catalog " + Printable(report.catalog) + ", as " + who + ", " +
-         FormatTime(report.ended) + "\n" +
+  return "mode " + report.mode +
+         (report.catalog.empty() ? "" : ", catalog " + Printable(report.catalog)) + ", as " + who +
+         ", " + FormatTime(report.ended) + "\n" +
          (report.limits.empty() ? "" : Printable(report.limits) + "\n");
 }
 
@@ -106,8 +107,9 @@ std::string PlanText(const TickReport& report, bool colour) {
                   {line.rank > 0 ? Number(line.score) : ""},
                   {Printable(line.reason)}});
   }
-  out += table.empty() ? std::string("no table is opted in that could be looked into\n")
-                       : table.Render(colour);
+  out += table.empty()
+             ? std::string("no table is opted in that could be looked into, and no tree\n")
+             : table.Render(colour);
   return out;
 }
 

@@ -15,8 +15,9 @@ using job::Outcome;
 using plan::Verdict;
 
 constexpr std::array kVerdicts = {
-    Verdict::kCandidate, Verdict::kNotSealed,   Verdict::kNothingToGain, Verdict::kIrreducible,
-    Verdict::kExpiring,  Verdict::kUnsupported, Verdict::kEmpty,         Verdict::kClaimed};
+    Verdict::kCandidate,   Verdict::kNotSealed, Verdict::kNothingToGain,
+    Verdict::kIrreducible, Verdict::kExpiring,  Verdict::kUnsupported,
+    Verdict::kEmpty,       Verdict::kClaimed,   Verdict::kNotChosen};
 
 Tone ToneOf(Outcome outcome) {
   switch (outcome) {

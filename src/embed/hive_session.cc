@@ -207,8 +207,9 @@ Status HiveSession::CheckWrites() {
   return *probed_;
 }
 
-std::unique_ptr<HiveWork> HiveSession::Begin(observe::Progress& progress,
-                                             const CancelFlag& cancel) {
+std::unique_ptr<HiveWork> HiveSession::Begin(
+    observe::Progress& progress, const CancelFlag& cancel,
+    std::optional<std::vector<job::ChosenPartition>> only) {
   std::unique_ptr<HiveWork> work(new HiveWork());
   storage::Store* store = store_.get();
   if (config_.io_limit_bytes_per_second > 0) {
@@ -235,6 +236,7 @@ std::unique_ptr<HiveWork> HiveSession::Begin(observe::Progress& progress,
   settings.partitions_at_once = partitions_at_once();
   settings.memory_bytes = config_.memory_bytes;
   settings.audit_series = config_.audit_series;
+  settings.only_partitions = std::move(only);
   // A log inside the tree moves with the tree; one elsewhere may be that of several.
   if (!config_.audit_log.path.empty()) settings.audit_tree = root_;
   work->job_.emplace(services, std::move(settings));

@@ -91,8 +91,10 @@ class HiveSession {
   // it does not.
   Status CheckWrites();
 
-  // Borrows this session, `progress` and `cancel`.
-  std::unique_ptr<HiveWork> Begin(observe::Progress& progress, const CancelFlag& cancel);
+  // Borrows this session, `progress` and `cancel`. `only`: HiveSettings::only_partitions.
+  std::unique_ptr<HiveWork> Begin(
+      observe::Progress& progress, const CancelFlag& cancel,
+      std::optional<std::vector<job::ChosenPartition>> only = std::nullopt);
 
   // Absolute, or "s3://bucket/prefix"; without a slash at its end, but for "/".
   const std::string& root() const { return root_; }

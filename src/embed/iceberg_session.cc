@@ -211,8 +211,10 @@ Status IcebergSession::OpenRest(const config::CatalogConfig& catalog, const Call
   options.warehouse = catalog.warehouse;
   options.headers = catalog.headers;
   options.stop = call.stop;
-  LITHIFY_TRY_ASSIGN(catalog_,
+  LITHIFY_TRY_ASSIGN(auto opened,
                      catalog::OpenRestCatalog(options, *http_, tokens_.get(), clock_, random_));
+  rest_ = opened.get();
+  catalog_ = std::move(opened);
   lending_options_ = std::move(options);
   lending_options_.vended_credentials = true;
   return {};

@@ -78,6 +78,8 @@ class IcebergSession {
   job::IcebergServices Services(observe::Progress& progress);
 
   catalog::Catalog& catalog() { return guard_ ? *guard_ : *catalog_; }
+  // The same, unguarded; null: it is no REST catalog.
+  catalog::RestCatalog* rest() { return rest_; }
   storage::Locations& locations() { return *locations_; }
   Clock& clock() { return clock_; }
   observe::AuditLog& audit() { return *audit_; }
@@ -100,6 +102,7 @@ class IcebergSession {
   std::unique_ptr<net::HttpClient> http_;
   std::shared_ptr<net::TokenSource> tokens_;
   std::unique_ptr<catalog::Catalog> catalog_;
+  catalog::RestCatalog* rest_ = nullptr;     // What `catalog_` is, if it is one.
   std::unique_ptr<catalog::Catalog> guard_;  // Around it; null: none.
   catalog::RestOptions lending_options_;     // Of a REST catalog; without a URI: it is not to lend.
   std::unique_ptr<catalog::Catalog> lending_;  // The same catalog, once it was asked to.

@@ -48,6 +48,12 @@ struct HiveServices {
   std::shared_ptr<SweepMemory> memory = {};
 };
 
+// A partition that may be rewritten, and how much of it.
+struct ChosenPartition {
+  std::string key_prefix;  // As PartitionId has it.
+  int64_t bytes_max = 0;   // Of inputs: a plan that has grown beyond it is left to the next choice.
+};
+
 struct HiveSettings {
   std::vector<SeriesLayout> series;
   plan::HiveOptions options;
@@ -66,6 +72,9 @@ struct HiveSettings {
   // Series that committed compactions are recorded in as Parquet (R244); empty: none. Its layout
   // must have a tenant and a day.
   std::string audit_series;
+  // Set: no other partition is rewritten, whatever is to be gained there: its verdict is
+  // kNotChosen. Late files are adopted and garbage is collected everywhere.
+  std::optional<std::vector<ChosenPartition>> only_partitions;
   // Written into every record of the audit log, and records of other trees are not ours: for a log
   // that several trees share. Empty for a log of one tree.
   std::string audit_tree;

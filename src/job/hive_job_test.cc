@@ -100,6 +100,35 @@ TEST(HiveSweep, WorksOnSeveralPartitionsAtOnce) {
   EXPECT_EQ(world.LiveRows(JobWorld::Hour("06")), kFiveRows);
 }
 
+TEST(HiveSweep, OnlyChosenPartitionsAreRewritten) {
+  JobWorld world;
+  const std::string other = JobWorld::Hour("09");
+  const std::string grown = JobWorld::Hour("08");
+  for (const std::string& prefix : {kSealed, other, grown}) world.WriteFive(prefix);
+  ASSERT_TRUE(world.Sweep());
+  // A late file everywhere, and so much that each is a candidate again.
+  for (const std::string& prefix : {kSealed, other, grown}) {
+    for (const char* name : {"l1", "l2", "l3", "l4", "l5"}) world.Write(prefix, name, {name});
+  }
+  const int64_t bytes = world.Job().GetStatus({}, CancelFlag())->partitions.back().plan.bytes_in;
+  ASSERT_GT(bytes, 0);
+  world.settings.only_partitions = {{.key_prefix = kSealed, .bytes_max = bytes},
+                                    {.key_prefix = grown, .bytes_max = bytes - 1}};
+  const auto report = world.Sweep();
+  EXPECT_EQ(Of(report, kSealed).outcome, Outcome::kCommitted);
+  for (const std::string& prefix : {other, grown}) {
+    EXPECT_EQ(Of(report, prefix).outcome, Outcome::kAdopted) << prefix;
+    EXPECT_EQ(Of(report, prefix).plan.verdict, Verdict::kNotChosen) << prefix;
+    EXPECT_THAT(Of(report, prefix).plan.inputs, IsEmpty());
+    EXPECT_THAT(world.LiveRows(prefix), SizeIs(10));
+  }
+  EXPECT_THAT(Of(report, grown).plan.reason, HasSubstr("has grown"));
+  world.settings.only_partitions.emplace();
+  EXPECT_EQ(world.Sweep()->Count(Outcome::kCommitted), 0);
+  world.settings.only_partitions.reset();
+  EXPECT_EQ(world.Sweep()->Count(Outcome::kCommitted), 2);
+}
+
 TEST(HiveSweep, IntentIsOnRecordBeforeTheSwap) {  // T25
   JobWorld world;
   world.WriteFive(kSealed);

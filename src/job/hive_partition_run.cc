@@ -230,6 +230,7 @@ Status PartitionRun::Plan() {
   const Time local = services_.clock.Now();
   const Time now = plan::SealingNow(local, loaded_.state);
   outcome_.plan = plan::PlanPartition(loaded_.state, settings_.options, now);
+  Choose();
   if (only_looks_ && outcome_.plan.verdict == plan::Verdict::kCandidate) return {};
   if (now - local > settings_.options.grace) {
     services_.progress.Line("the newest object in " + id_.key_prefix + " is " +
@@ -244,7 +245,24 @@ Status PartitionRun::Plan() {
   }
   LITHIFY_TRY(std::move(inspected));
   outcome_.plan = plan::PlanPartition(loaded_.state, settings_.options, now);
+  Choose();
   return {};
+}
+
+void PartitionRun::Choose() {
+  plan::PartitionPlan& plan = outcome_.plan;
+  if (!settings_.only_partitions || plan.verdict != plan::Verdict::kCandidate) return;
+  const auto chosen =
+      std::ranges::find(*settings_.only_partitions, id_.key_prefix, &ChosenPartition::key_prefix);
+  const bool known = chosen != settings_.only_partitions->end();
+  if (known && plan.bytes_in <= chosen->bytes_max) return;
+  plan.reason = known ? "it has grown to " + FormatBytes(plan.bytes_in) + " of inputs since " +
+                            FormatBytes(chosen->bytes_max) + " of it were chosen"
+                      : "others come first";
+  plan.verdict = plan::Verdict::kNotChosen;
+  plan.inputs.clear();
+  plan.bytes_in = 0;
+  plan.outputs = 0;
 }
 
 Status PartitionRun::Claim() {

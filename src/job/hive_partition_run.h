@@ -62,6 +62,8 @@ class PartitionRun {
   // First publication over another writer's manifest (T22).
   Status TakeOver();
   Status Plan();
+  // Leaves a candidate that the caller has not chosen.
+  void Choose();
   // Skips a partition that somebody else has claimed, else claims it (Q3) and plans again if it
   // changed meanwhile: the verdict says what came of it.
   Status Claim();

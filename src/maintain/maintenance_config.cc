@@ -179,6 +179,9 @@ class Checker {
     } else if (rest) {
       MissPrincipal(*catalog);
     }
+    if (config_.polaris.policies && !rest) {
+      Warn("polaris.policies", "is not used: only a REST catalog may have policies");
+    }
     CheckStrategy();
     if (catalog != nullptr) CheckLease();
   }

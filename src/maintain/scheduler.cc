@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -13,7 +14,8 @@
 #include "base/text.h"
 #include "job/maintenance_log.h"
 #include "job/table_looks.h"
-#include "plan/cron.h"
+#include "maintain/run_budget.h"
+#include "maintain/tree_scheduler.h"
 
 namespace lithify::maintain {
 namespace {
@@ -142,12 +144,13 @@ class TickRun {
  public:
   TickRun(const SchedulerServices& services, const SchedulerOptions& options,
           const TickOptions& tick, MaintenanceState& state, TableDebts& debts,
-          const CancelFlag& cancel)
+          CatalogPolicies& policies, const CancelFlag& cancel)
       : services_(services),
         options_(options),
         tick_(tick),
         state_(state),
         debts_(debts),
+        policies_(policies),
         cancel_(cancel) {}
 
   TickReport Run();
@@ -161,18 +164,25 @@ class TickRun {
   std::function<bool()> Stop() const {
     return [this] { return cancel_.requested(); };
   }
+  // A catalog without identities, and trees, know none.
+  std::string actor() const {
+    return services_.sessions != nullptr ? services_.sessions->actor() : std::string("lithify");
+  }
   bool acting() const { return options_.mode == Mode::kActive && !tick_.plan_only; }
 
   Status Look();
+  void RunTables();
+  void RunTrees();
   void LookAt(const job::NamespaceLook& look);
   void LookAt(const job::TableLook& look);
+  void TellGate(const Work& work, TableReport& report);
+  bool AskPolicy(const job::TableLook& look, Work& work, TableReport& report);
   void Forget(const std::vector<job::NamespaceLook>& looks);
   Status OpenLog();
   void ReadLog();
   void LookInto(TableSession& session);
   void LookInto(TableSession& session, Work& work);
   void Rank();
-  plan::MaintenanceOptions Remaining();
   void ShowPlan(const Work& work);
   void SettleUnchosen();
   void RunJobs();
@@ -204,9 +214,11 @@ class TickRun {
   const TickOptions& tick_;
   MaintenanceState& state_;
   TableDebts& debts_;
+  CatalogPolicies& policies_;
   const CancelFlag& cancel_;
 
-  std::mutex mutex_;  // Of all that jobs change.
+  std::unique_ptr<TableSession> session_;  // For looking around.
+  std::mutex mutex_;                       // Of all that jobs change.
   TickReport report_;
   std::vector<Work> work_;
   std::vector<plan::MaintenanceCandidate> candidates_;
@@ -224,7 +236,7 @@ AuditEvent TickRun::Recorded(const std::string& procedure, const std::string& jo
   event.time = services_.clock.Now();
   event.procedure = procedure;
   event.job_id = job_id;
-  event.actor = services_.sessions.actor();
+  event.actor = actor();
   if (!job_id.empty()) event.session_id = "maintenance-job-" + job_id;
   return event;
 }
@@ -268,7 +280,7 @@ void TickRun::Refused(const Work& work, const std::string& why, const char* gran
 TickReport TickRun::Run() {
   report_.mode = ModeName(options_.mode);
   report_.catalog = options_.catalog;
-  report_.principal = services_.sessions.actor();
+  report_.principal = actor();
   report_.began = Now();
   services_.metrics.Add(metric::kTicks, 1);
   if (services_.reads != nullptr) {
@@ -276,6 +288,15 @@ TickReport TickRun::Run() {
       report_.warnings.push_back("query log: " + read.error().ToString());
     }
   }
+  if (services_.sessions != nullptr) RunTables();
+  if (services_.trees != nullptr && !cancel_.requested()) RunTrees();
+  if (acting()) WriteLog();
+  CountTables();
+  report_.ended = Now();
+  return std::move(report_);
+}
+
+void TickRun::RunTables() {
   if (Status looked = Look(); !looked) {
     services_.metrics.Add(metric::kTickErrors, 1,
                           {{"error.type", std::string(CodeName(looked.error().code))}});
@@ -294,17 +315,34 @@ TickReport TickRun::Run() {
            .why = looked.error().ToString(),
            .next = std::move(next)},
           nullptr, looked.error().code);
-  } else {
-    Rank();
-    if (acting()) {
-      SettleUnchosen();
-      RunJobs();
-      WriteLog();
-    }
+    return;
   }
-  CountTables();
-  report_.ended = Now();
-  return std::move(report_);
+  Rank();
+  if (!acting()) return;
+  SettleUnchosen();
+  RunJobs();
+}
+
+// After the tables, with what they left of the budgets: a tree needs no catalog, and none that does
+// not answer keeps it waiting.
+void TickRun::RunTrees() {
+  services_.trees->Tick(
+      {.on_demand = tick_.on_demand,
+       .acts = acting(),
+       .looks_at_all = tick_.plan_only || options_.mode == Mode::kAdvisory,
+       .afresh = tick_.plan_only || tick_.on_demand,
+       .state = state_,
+       .report = report_,
+       .new_job_id = [this] { return NewJobId(); },
+       .running = [this](const std::string& key, Time started) { MarkRunning(key, started); },
+       .done =
+           [this](JobLine line) {
+             services_.metrics.Add(metric::kBytes, static_cast<double>(line.bytes_in));
+             Done(std::move(line));
+           },
+       .shout = [this](LoudLine line,
+                       const Error& error) { Shout(std::move(line), nullptr, error.code); },
+       .cancel = cancel_});
 }
 
 // --- looking -----------------------------------------------------------------------------------
@@ -314,10 +352,10 @@ Status TickRun::Look() {
   around.job_id = NewJobId();
   around.procedure = "table_health";
   around.stop = Stop();
-  LITHIFY_TRY_ASSIGN(auto session, services_.sessions.Open(around));
+  LITHIFY_TRY_ASSIGN(session_, services_.sessions->Open(around));
   LITHIFY_TRY_ASSIGN(
       const auto looks,
-      job::LookAtTables(session->catalog(), {.namespaces = options_.namespaces}, cancel_));
+      job::LookAtTables(session_->catalog(), {.namespaces = options_.namespaces}, cancel_));
   if (acting() && options_.log) {
     if (Status opened = OpenLog(); !opened) {
       report_.warnings.push_back("maintenance log: " + opened.error().ToString());
@@ -327,7 +365,7 @@ Status TickRun::Look() {
   }
   for (const job::NamespaceLook& look : looks) LookAt(look);
   Forget(looks);
-  LookInto(*session);
+  LookInto(*session_);
   return cancel_.Check();
 }
 
@@ -364,14 +402,10 @@ void TickRun::LookAt(const job::TableLook& look) {
   work.key = key;
   work.ident = look.ident;
   work.policy = plan::ResolvePolicy(look.properties, options_.defaults, std::nullopt);
-  report.gate = work.policy.enabled ? TableGate::kOptedIn : TableGate::kNotOptedIn;
-  report.gate_reason = work.policy.enabled_reason;
   if (!work.policy.enabled && options_.mode == Mode::kActive) {
+    TellGate(work, report);
     report_.tables.push_back(std::move(report));
     return;
-  }
-  for (const plan::PolicyWarning& warning : work.policy.warnings) {
-    report.warnings.push_back(warning.message);
   }
   work.schedule = options_.schedule;
   work.schedule.cron = work.policy.schedule;
@@ -396,10 +430,12 @@ void TickRun::LookAt(const job::TableLook& look) {
   if (acting() && history.last_code == Code::kDenied && work.verdict.due != plan::Due::kDue) {
     Refused(work, history.last_reason, kGrantWrite);
   }
+  bool looked_into =
+      tick_.plan_only || options_.mode == Mode::kAdvisory || work.verdict.due == plan::Due::kDue;
+  if (looked_into) looked_into = AskPolicy(look, work, report);
+  TellGate(work, report);
   work.report = report_.tables.size();
   report_.tables.push_back(std::move(report));
-  const bool looked_into =
-      tick_.plan_only || options_.mode == Mode::kAdvisory || work.verdict.due == plan::Due::kDue;
   if (!looked_into) return;
   if (!work.policy.unsupported.empty() && acting()) {
     JobLine line{.job_id = NewJobId(),
@@ -416,6 +452,32 @@ void TickRun::LookAt(const job::TableLook& look) {
   work_.push_back(std::move(work));
 }
 
+void TickRun::TellGate(const Work& work, TableReport& report) {
+  report.gate = work.policy.enabled ? TableGate::kOptedIn : TableGate::kNotOptedIn;
+  report.gate_reason = work.policy.enabled_reason;
+  if (!work.policy.enabled && options_.mode == Mode::kActive) return;
+  for (const plan::PolicyWarning& warning : work.policy.warnings) {
+    report.warnings.push_back(warning.message);
+  }
+}
+
+// Of a table that would be looked into. False: it is left alone at this tick.
+bool TickRun::AskPolicy(const job::TableLook& look, Work& work, TableReport& report) {
+  catalog::RestCatalog* const rest = options_.catalog_policies ? session_->rest() : nullptr;
+  if (rest == nullptr) return true;
+  auto answer = policies_.Of(work.key, Now(),
+                             [&] { return catalog::GetCompactionPolicy(*rest, look.ident); });
+  if (!answer) {
+    report.reason =
+        "whether the catalog's policies allow it is not known: " + answer.error().ToString();
+    report.warnings.push_back(report.reason);
+    return false;
+  }
+  std::ranges::move(answer->warnings, std::back_inserter(report.warnings));
+  work.policy = plan::ResolvePolicy(look.properties, options_.defaults, answer->policy);
+  return work.policy.enabled || options_.mode != Mode::kActive;
+}
+
 // Of tables that are not there any more nothing is kept, unless they may just be hidden.
 void TickRun::Forget(const std::vector<job::NamespaceLook>& looks) {
   std::set<std::string> there;
@@ -425,11 +487,12 @@ void TickRun::Forget(const std::vector<job::NamespaceLook>& looks) {
       there.insert(options_.catalog + "." + table.ident.ToString());
     }
   }
-  std::erase_if(state_.tables, [&](const auto& one) { return !there.contains(one.first); });
-  std::erase_if(debts_, [&](const auto& one) { return !there.contains(one.first); });
-  std::erase_if(state_.waiting_since, [&](const auto& one) {
-    return !there.contains(one.first.substr(0, one.first.find('\n')));
-  });
+  const auto kept = [&](const std::string& key) { return there.contains(key) || IsTreeKey(key); };
+  std::erase_if(state_.tables, [&](const auto& one) { return !kept(one.first); });
+  std::erase_if(debts_, [&](const auto& one) { return !kept(one.first); });
+  std::erase_if(state_.waiting_since,
+                [&](const auto& one) { return !kept(one.first.substr(0, one.first.find('\n'))); });
+  policies_.Keep(kept);
 }
 
 void TickRun::LookInto(TableSession& session) {
@@ -446,7 +509,7 @@ void TickRun::LookInto(TableSession& session, Work& work) {
       !SameCandidates(known->options, plan::RewriteOptionsOf(work.policy))) {
     job::IcebergSettings settings;
     settings.trigger = "scheduled";
-    settings.principal = services_.sessions.actor();
+    settings.principal = actor();
     auto job = session.MakeJob(services_.progress, settings);
     auto loaded =
         job::LoadTableDebt(job, work.ident, plan::RewriteOptionsOf(work.policy), services_.clock);
@@ -491,37 +554,12 @@ void TickRun::LookInto(TableSession& session, Work& work) {
 
 // --- deciding ----------------------------------------------------------------------------------
 
-// What is left of the run that the last fire of the configuration's schedule began.
-plan::MaintenanceOptions TickRun::Remaining() {
-  const Time begun = plan::LastFire(options_.schedule.cron, Now()).value_or(Time());
-  if (state_.run.since != begun) state_.run = RunUse{.since = begun, .all = {}, .of_namespace = {}};
-  plan::MaintenanceOptions left = options_.ranking;
-  // 0 means no bound: what is used up leaves the least that is one.
-  const auto take = [](plan::MaintenanceBudget& budget, const BudgetUse& use) {
-    if (budget.bytes > 0) budget.bytes = std::max<int64_t>(1, budget.bytes - use.bytes);
-    if (budget.seconds > 0) budget.seconds = std::max(1e-9, budget.seconds - use.seconds);
-    if (budget.commits > 0 && use.commits >= budget.commits) {
-      budget.commits = 1;
-      budget.bytes = 1;
-    } else if (budget.commits > 0) {
-      budget.commits -= use.commits;
-    }
-  };
-  take(left.per_run, state_.run.all);
-  for (const auto& [name, use] : state_.run.of_namespace) {
-    const auto own = left.of_namespace.find(name);
-    plan::MaintenanceBudget budget =
-        own != left.of_namespace.end() ? own->second : left.per_namespace;
-    take(budget, use);
-    left.of_namespace[name] = budget;
-  }
-  return left;
-}
-
 void TickRun::Rank() {
-  plan_ = plan::PlanMaintenance(candidates_, Remaining(), state_.priors);
-  if (acting()) state_.priors.overdue_credit = plan_.overdue_credit;
   const Time now = Now();
+  plan_ = plan::PlanMaintenance(
+      candidates_, RemainingOf(options_.ranking, options_.schedule.cron, now, state_.run),
+      state_.priors);
+  if (acting()) state_.priors.overdue_credit = plan_.overdue_credit;
   for (const Work& work : work_) {
     ShowPlan(work);
     for (size_t i = work.first; i < work.first + work.count; ++i) {
@@ -712,12 +750,12 @@ Result<job::RewriteResult> TickRun::Rewrite(Work& work, const plan::MaintenanceJ
   };
   open.property = options_.defaults.prefixes.front() + ".enabled";
   open.stop = Stop();
-  LITHIFY_TRY_ASSIGN(auto session, services_.sessions.Open(open));
+  LITHIFY_TRY_ASSIGN(auto session, services_.sessions->Open(open));
   // Gate 3, before anything is read: R023, R025.
   LITHIFY_TRY(MayWrite(session->catalog(), work.ident));
   job::IcebergSettings settings;
   settings.trigger = "scheduled";
-  settings.principal = services_.sessions.actor();
+  settings.principal = actor();
   settings.job_id = line.job_id;
   // Polaris: a writer that comes second may roll this snapshot back instead of failing.
   if (options_.conflict_rollback) {
@@ -786,20 +824,20 @@ void TickRun::Follow(Work& work, const std::string& procedure, const std::string
   const auto run = [&]() -> Result<std::string> {
     LITHIFY_TRY_ASSIGN(
         auto session,
-        services_.sessions.Open({.job_id = line.job_id,
-                                 .procedure = procedure,
-                                 .ident = work.ident,
-                                 .opted_in =
-                                     [this, wanted](const OptInCatalog::Properties& properties) {
-                                       const auto now = plan::ResolvePolicy(
-                                           properties, options_.defaults, std::nullopt);
-                                       return now.enabled && now.*wanted;
-                                     },
-                                 .property = options_.defaults.prefixes.front() + "." + property,
-                                 .stop = Stop()}));
+        services_.sessions->Open({.job_id = line.job_id,
+                                  .procedure = procedure,
+                                  .ident = work.ident,
+                                  .opted_in =
+                                      [this, wanted](const OptInCatalog::Properties& properties) {
+                                        const auto now = plan::ResolvePolicy(
+                                            properties, options_.defaults, std::nullopt);
+                                        return now.enabled && now.*wanted;
+                                      },
+                                  .property = options_.defaults.prefixes.front() + "." + property,
+                                  .stop = Stop()}));
     job::IcebergSettings settings;
     settings.trigger = "scheduled";
-    settings.principal = services_.sessions.actor();
+    settings.principal = actor();
     settings.job_id = line.job_id;
     auto job = session->MakeJob(services_.progress, settings);
     return call(job, line);
@@ -834,8 +872,8 @@ void TickRun::Learn(const Work& work, const plan::MaintenanceJob& planned,
   const std::lock_guard lock(mutex_);
   for (const size_t candidate : planned.candidates) {
     const plan::MaintenanceCandidate& one = candidates_[candidate];
-    outcome.commits_per_hour += one.commits_per_hour.value_or(state_.priors.commits_per_hour) *
-                                (1 - one.append_share);
+    outcome.commits_per_hour +=
+        one.commits_per_hour.value_or(state_.priors.commits_per_hour) * (1 - one.append_share);
   }
   if (done != nullptr) {
     outcome.files = done->files_rewritten;
@@ -846,14 +884,10 @@ void TickRun::Learn(const Work& work, const plan::MaintenanceJob& planned,
   }
   const bool worked = done == nullptr || done->status != job::RewriteStatus::kSkipped;
   if (worked) state_.priors = plan::Calibrate(state_.priors, outcome);
-  // What was spent is spent, whatever became of it.
-  for (BudgetUse* use :
-       {&state_.run.all,
-        &state_.run.of_namespace[catalog::NamespaceName(work.ident.namespace_parts)]}) {
-    use->bytes += worked ? planned.bytes : 0;
-    use->seconds += line.actual_seconds;
-    use->commits += worked ? 1 : 0;
-  }
+  Spend(state_.run, catalog::NamespaceName(work.ident.namespace_parts),
+        {.bytes = worked ? planned.bytes : 0,
+         .seconds = line.actual_seconds,
+         .commits = worked ? 1 : 0});
   if (done != nullptr) {
     for (const size_t candidate : planned.candidates) {
       state_.waiting_since.erase(work.key + "\n" + candidates_[candidate].partition);
@@ -904,7 +938,7 @@ void TickRun::Done(JobLine line) {
   row.job_id = line.job_id;
   row.table_name = line.table;
   row.trigger = job::log_trigger::kScheduled;
-  row.principal = services_.sessions.actor();
+  row.principal = actor();
   row.started_at_ms = Millis(line.started);
   row.finished_at_ms = Millis(line.ended);
   row.status = line.status;
@@ -926,10 +960,10 @@ void TickRun::Done(JobLine line) {
 }
 
 Status TickRun::OpenLog() {
-  LITHIFY_TRY_ASSIGN(log_session_, services_.sessions.Open({.job_id = NewJobId(),
-                                                            .procedure = "maintenance_log",
-                                                            .ident = *options_.log,
-                                                            .stop = Stop()}));
+  LITHIFY_TRY_ASSIGN(log_session_, services_.sessions->Open({.job_id = NewJobId(),
+                                                             .procedure = "maintenance_log",
+                                                             .ident = *options_.log,
+                                                             .stop = Stop()}));
   log_.emplace(
       job::MaintenanceLogServices{.catalog = log_session_->catalog(),
                                   .locations = log_session_->locations(),
@@ -980,8 +1014,12 @@ void TickRun::ReadLog() {
                          row.status == job::log_status::kPartial ||
                          row.status == job::log_status::kSkipped;
     if (!settled) continue;
-    plan::RecordSettled(state_.tables[row.table_name], options_.schedule,
-                        FromMillis(row.started_at_ms));
+    std::string key = row.table_name;
+    if (IsTreeRoot(key)) {
+      if (services_.trees == nullptr || !services_.trees->IsShared(key)) continue;
+      key = TreeKey(key);
+    }
+    plan::RecordSettled(state_.tables[key], options_.schedule, FromMillis(row.started_at_ms));
   }
 }
 
@@ -995,7 +1033,7 @@ void TickRun::WriteLog() {
   log_appends = 0;
   job::IcebergSettings settings;
   settings.trigger = "scheduled";
-  settings.principal = services_.sessions.actor();
+  settings.principal = actor();
   auto done = job::CompactMaintenanceLog(log_session_->Services(services_.progress), settings,
                                          *options_.log, {}, cancel_);
   if (!done) {
@@ -1037,7 +1075,7 @@ TickReport Scheduler::Tick(const TickOptions& tick, const CancelFlag& cancel) {
     }
     state_->running.clear();
   }
-  TickRun run(services_, options_, tick, *state_, debts_, cancel);
+  TickRun run(services_, options_, tick, *state_, debts_, policies_, cancel);
   run.log_missing = log_missing_;
   run.seen_log = seen_log_;
   run.log_appends = log_appends_;

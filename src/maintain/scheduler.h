@@ -9,7 +9,8 @@
 //   3. when: plan/schedule.h; what first and what not at all: plan/maintenance_plan.h;
 //   4. gate 3, the grant: the catalog is asked whether it would take a change, before a row is
 //   read;
-//   5. lease, rewrite, what the owner wants to follow it, release, records.
+//   5. lease, rewrite, what the owner wants to follow it, release, records;
+//   6. the trees (maintain/tree_scheduler.h), by the same rules.
 // In mode advisory it ends after 3 and writes nothing anywhere but here.
 //
 // Thread safety: one tick at a time.
@@ -30,6 +31,7 @@
 #include "base/result.h"
 #include "catalog/catalog.h"
 #include "job/maintenance_candidates.h"
+#include "maintain/catalog_policies.h"
 #include "maintain/lease.h"
 #include "maintain/maintenance_config.h"
 #include "maintain/report.h"
@@ -43,6 +45,8 @@
 #include "plan/schedule.h"
 
 namespace lithify::maintain {
+
+class TreeScheduler;
 
 // Reads of tables, from a query log. Thread-safe.
 class ReadCounts {
@@ -66,12 +70,14 @@ struct SchedulerOptions {
   std::optional<catalog::TableIdent> log;
   LeaseKind lease = LeaseKind::kCatalog;
   Duration lease_ttl = std::chrono::seconds(300);
-  std::string holder;              // Of leases.
-  bool conflict_rollback = false;  // [maintenance.polaris]
+  std::string holder;  // Of leases.
+  // [maintenance.polaris]
+  bool conflict_rollback = false;
+  bool catalog_policies = false;
 };
 
 struct SchedulerServices {
-  TableSessions& sessions;
+  TableSessions* sessions = nullptr;  // Null: there is no catalog.
   Clock& clock;
   Random& random;
   observe::AuditLog& audit;
@@ -79,6 +85,7 @@ struct SchedulerServices {
   StateFile& state;
   observe::Progress& progress;
   ReadCounts* reads = nullptr;
+  TreeScheduler* trees = nullptr;  // Null: there are none.
   // Around the lease that the options ask for; for simulations. Empty: nothing.
   std::function<std::unique_ptr<Lease>(std::unique_ptr<Lease>)> around_lease = {};
 };
@@ -103,6 +110,7 @@ class Scheduler {
   const SchedulerOptions options_;
   std::optional<MaintenanceState> state_;  // Loaded at the first tick.
   TableDebts debts_;
+  CatalogPolicies policies_;
   bool seen_log_ = false;     // Runs of the log are in `state_`.
   bool log_missing_ = false;  // As the last tick found it.
   int64_t log_appends_ = 0;   // Since its last compaction.

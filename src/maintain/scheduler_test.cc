@@ -172,7 +172,7 @@ class SchedulerTest : public commit::IcebergTable, public TableSessions {
   // A process that starts.
   void Restart() {
     file_ = std::make_unique<StateFile>(*store_, "state.json");
-    scheduler_ = std::make_unique<Scheduler>(SchedulerServices{.sessions = *this,
+    scheduler_ = std::make_unique<Scheduler>(SchedulerServices{.sessions = this,
                                                                .clock = clock_,
                                                                .random = random_,
                                                                .audit = *audit_,

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <thread>
 #include <utility>
 
 #include "catalog/catalog.h"
 #include "embed/audit.h"
 #include "embed/iceberg_session.h"
+#include "maintain/hive_tree.h"
 #include "maintain/lease.h"
 #include "maintain/sighted_tables.h"
 #include "storage/local_store.h"
@@ -17,7 +19,8 @@ namespace {
 
 std::string StateFilePath(const MaintenanceConfig& config) {
   if (!config.scheduler.state_file.empty()) return config.scheduler.state_file;
-  return embed::StatePath("maintenance." + config.catalog + ".json");
+  const std::string name = config.catalog.empty() ? "" : config.catalog + ".";
+  return embed::StatePath("maintenance." + name + "json");
 }
 
 const config::CatalogConfig* FindCatalog(const config::HiveConfig& shared,
@@ -90,7 +93,7 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
   options.ranking.threshold = std::max(1e-9, budget.gain_percent_min / 100.0);
   options.jobs_at_once = scheduler.max_concurrent_jobs;
   options.ranking.model.threads = std::max(1, Cores(shared) / options.jobs_at_once);
-  if (!scheduler.state_table.empty()) {
+  if (!scheduler.state_table.empty() && !config.catalog.empty()) {
     auto ident = catalog::ParseTableIdent(scheduler.state_table);
     if (!ident) return Fail(std::move(ident.error()).In("maintenance.scheduler.state_table"));
     options.log = std::move(*ident);
@@ -99,6 +102,7 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
   options.lease_ttl = scheduler.lease_ttl;
   options.holder = ProcessHolder();
   options.conflict_rollback = config.polaris.conflict_rollback;
+  options.catalog_policies = config.polaris.policies;
   LITHIFY_TRY(plan::CheckSchedule(options.schedule));
   LITHIFY_TRY(plan::CheckMaintenanceOptions(options.ranking));
   return options;
@@ -115,9 +119,9 @@ Result<std::unique_ptr<Service>> Service::Make(const Configuration& config,
                 "set it to \"advisory\" or \"active\"");
   }
   const config::CatalogConfig* catalog = FindCatalog(config.shared, own.catalog);
-  if (catalog == nullptr) {
-    return Fail(Code::kInvalid, "there is no catalog", "maintenance.catalog",
-                "add a [catalogs.NAME] section");
+  if (catalog == nullptr && own.trees.empty()) {
+    return Fail(Code::kInvalid, "there is nothing to maintain", "maintenance.catalog",
+                "add a [catalogs.NAME] section, or list trees");
   }
   std::unique_ptr<Service> service(new Service());
   LITHIFY_TRY_ASSIGN(service->options_, MakeSchedulerOptions(config.shared, own));
@@ -129,17 +133,19 @@ Result<std::unique_ptr<Service>> Service::Make(const Configuration& config,
   service->status_key_ = std::filesystem::path(service->status_path_).filename().string();
   service->interval_ = own.scheduler.tick;
   service->sightings_ = sightings;
-  if (KnowsWhatCallersTouch(config)) return service;
+  service->sighted_ = KnowsWhatCallersTouch(config);
+  if (service->sighted_) catalog = nullptr;  // Not to be asked.
+  if (catalog == nullptr && own.trees.empty()) return service;
   LITHIFY_TRY(
-      service->MakeScheduler(config.shared, *catalog, own, std::move(environment), progress, told));
+      service->MakeScheduler(config.shared, catalog, own, std::move(environment), progress, told));
   return service;
 }
 
 Status Service::MakeScheduler(const config::HiveConfig& shared,
-                              const config::CatalogConfig& catalog, const MaintenanceConfig& own,
+                              const config::CatalogConfig* catalog, const MaintenanceConfig& own,
                               embed::Environment environment, observe::Progress& progress,
                               const std::function<void(const Error&)>& told) {
-  if (!own.principal.empty() && embed::IsRestCatalog(catalog.uri)) {
+  if (catalog != nullptr && !own.principal.empty() && embed::IsRestCatalog(catalog->uri)) {
     LITHIFY_TRY_ASSIGN(principal_, Principal::Make(own.principal, clock_, random_));
   }
   config::HiveConfig logged = shared;
@@ -147,26 +153,46 @@ Status Service::MakeScheduler(const config::HiveConfig& shared,
     logged.audit_log.path = embed::StatePath("maintenance.audit.jsonl");
   }
   LITHIFY_TRY_ASSIGN(audit_, embed::OpenAuditFile(logged.audit_log, logged.audit_log.path, told));
-  sessions_ = MakeTableSessions(logged, catalog, principal_.get(), std::move(environment),
-                                options_.ranking.model.threads);
+  if (!own.trees.empty()) {
+    // With the configuration's own audit log: one tree, one log, whoever compacts it.
+    trees_ = std::make_unique<TreeScheduler>(
+        TreeOptions{.roots = own.trees, .schedule = options_.schedule, .ranking = options_.ranking},
+        OpenHiveTrees(shared, environment, progress, cancel_, told), clock_);
+  }
+  if (catalog != nullptr) {
+    sessions_ = MakeTableSessions(logged, *catalog, principal_.get(), std::move(environment),
+                                  options_.ranking.model.threads);
+  }
   const std::string file = std::filesystem::path(StateFilePath(own)).filename().string();
   state_ = std::make_unique<StateFile>(*state_store_, file);
   if (!own.query_log.empty()) reads_ = std::make_unique<QueryLog>(own.query_log);
-  scheduler_ = std::make_unique<Scheduler>(SchedulerServices{.sessions = *sessions_,
+  scheduler_ = std::make_unique<Scheduler>(SchedulerServices{.sessions = sessions_.get(),
                                                              .clock = clock_,
                                                              .random = random_,
                                                              .audit = *audit_,
                                                              .metrics = metrics_,
                                                              .state = *state_,
                                                              .progress = progress,
-                                                             .reads = reads_.get()},
+                                                             .reads = reads_.get(),
+                                                             .trees = trees_.get()},
                                            options_);
   return {};
 }
 
+TickReport Service::Look(const TickOptions& tick) {
+  if (!sighted_) return scheduler_->Tick(tick, cancel_);
+  if (!scheduler_) return ReportSighted(sightings_, options_, clock_, metrics_);
+  TickReport trees = scheduler_->Tick(tick, cancel_);
+  TickReport report = ReportSighted(sightings_, options_, clock_, metrics_);
+  std::ranges::move(trees.tables, std::back_inserter(report.tables));
+  std::ranges::move(trees.plan, std::back_inserter(report.plan));
+  std::ranges::move(trees.loud, std::back_inserter(report.loud));
+  std::ranges::move(trees.warnings, std::back_inserter(report.warnings));
+  return report;
+}
+
 TickReport Service::Tick(const TickOptions& tick) {
-  TickReport report = scheduler_ ? scheduler_->Tick(tick, cancel_)
-                                 : ReportSighted(sightings_, options_, clock_, metrics_);
+  TickReport report = Look(tick);
   // What another process knows by callers of its own is not overwritten by who knows nothing.
   if (!tick.plan_only && (scheduler_ || sightings_ != nullptr)) {
     if (Status kept = ReplaceObject(*state_store_, status_key_, ReportJson(report, &metrics_));

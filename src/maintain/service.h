@@ -24,6 +24,7 @@
 #include "maintain/scheduler.h"
 #include "maintain/state.h"
 #include "maintain/table_sessions.h"
+#include "maintain/tree_scheduler.h"
 #include "observe/audit_log.h"
 #include "observe/metrics.h"
 #include "observe/progress.h"
@@ -42,8 +43,8 @@ bool KnowsWhatCallersTouch(const Configuration& config);
 // Ticks one at a time; Stop() by any thread.
 class Service {
  public:
-  // kInvalid: the mode is off, or there is no catalog. Makes no request (R009), but creates the
-  // directory of the state file. `told`: of audit records that cannot be written.
+  // kInvalid: the mode is off, or there is neither catalog nor tree. Makes no request (R009), but
+  // creates the directory of the state file. `told`: of audit records that cannot be written.
   //
   // In mode advisory without a principal, of a REST catalog, no tick makes a request either (R020):
   // it reports the tables of `sightings`, which outlives it; null: there is nothing to report (T2).
@@ -66,20 +67,25 @@ class Service {
  private:
   Service() = default;
 
-  Status MakeScheduler(const config::HiveConfig& shared, const config::CatalogConfig& catalog,
+  // `catalog` null: of trees alone.
+  Status MakeScheduler(const config::HiveConfig& shared, const config::CatalogConfig* catalog,
                        const MaintenanceConfig& own, embed::Environment environment,
                        observe::Progress& progress, const std::function<void(const Error&)>& told);
+
+  TickReport Look(const TickOptions& tick);
 
   SystemClock clock_;
   SystemRandom random_;
   observe::Metrics metrics_;
-  std::unique_ptr<Principal> principal_;  // Null: the catalog knows no identities.
-  std::unique_ptr<TableSessions> sessions_;
+  std::unique_ptr<Principal> principal_;     // Null: the catalog knows no identities.
+  std::unique_ptr<TableSessions> sessions_;  // Null: there is no catalog.
   std::unique_ptr<observe::AuditLog> audit_;
   std::unique_ptr<storage::Store> state_store_;
   std::unique_ptr<StateFile> state_;
   std::unique_ptr<QueryLog> reads_;       // Null: none is configured.
-  std::unique_ptr<Scheduler> scheduler_;  // Null: it knows what callers touched, and no more.
+  std::unique_ptr<TreeScheduler> trees_;  // Null: there are none.
+  std::unique_ptr<Scheduler> scheduler_;  // Null: `sighted_`, and there are no trees.
+  bool sighted_ = false;                  // Of tables it knows what callers touched, and no more.
   const job::TableSightings* sightings_ = nullptr;
   SchedulerOptions options_;
   std::string status_path_;

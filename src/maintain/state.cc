@@ -40,6 +40,10 @@ MaintenanceState ToState(const Json& json) {
   for (const auto& [table, since] : json.at("running").items()) {
     state.running.emplace(table, FromMicros(since.get<int64_t>()));
   }
+  // A state from before there were trees has none.
+  if (const auto trees = json.find("tree_priors"); trees != json.end()) {
+    state.tree_priors = plan::PriorsFromNumbers(trees->get<std::map<std::string, double>>());
+  }
   const Json& run = json.at("run");
   state.run.since = FromMicros(run.at("since").get<int64_t>());
   state.run.all = ToUse(run.at("all"));
@@ -50,6 +54,12 @@ MaintenanceState ToState(const Json& json) {
 }
 
 }  // namespace
+
+plan::MaintenancePriors TreePriors() {
+  plan::MaintenancePriors priors;
+  priors.seconds_per_commit = 0.05;
+  return priors;
+}
 
 std::string StateJson(const MaintenanceState& state) {
   Json out;
@@ -63,6 +73,7 @@ std::string StateJson(const MaintenanceState& state) {
   out["priors"] = plan::PriorsToNumbers(state.priors);
   out["running"] = Json::object();
   for (const auto& [table, since] : state.running) out["running"][table] = Micros(since);
+  out["tree_priors"] = plan::PriorsToNumbers(state.tree_priors);
   Json& run = out["run"];
   run["since"] = Micros(state.run.since);
   run["all"] = OfUse(state.run.all);

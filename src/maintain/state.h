@@ -33,11 +33,16 @@ struct RunUse {
   bool operator==(const RunUse&) const = default;
 };
 
+plan::MaintenancePriors TreePriors();
+
 struct MaintenanceState {
-  std::map<std::string, plan::TableHistory> tables;  // By "catalog.ns.table".
+  // By "catalog.ns.table", "tree:ROOT", and "tree:ROOT\nPARTITION" of partitions that failed.
+  std::map<std::string, plan::TableHistory> tables;
   // When a partition of a table became worth doing and was not done: "table\npartition".
   std::map<std::string, Time> waiting_since;
   plan::MaintenancePriors priors;
+  // Of trees, where a commit is one conditional write and not a catalog's.
+  plan::MaintenancePriors tree_priors = TreePriors();
   RunUse run;
   // Tables that a job works on: what is still here when a process starts was cut off.
   std::map<std::string, Time> running;

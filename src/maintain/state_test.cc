@@ -29,6 +29,8 @@ MaintenanceState Full() {
   state.priors.seconds_per_commit = 3.5;
   state.priors.outcomes = 12;
   state.running["lake.sales.o"] = kNow;
+  state.tree_priors.seconds_per_commit = 0.25;
+  state.tables["tree:/data/lake\ndata/hour=01/"].failures_in_row = 1;
   state.run = {.since = kNow,
                .all = {.bytes = 10, .seconds = 1.5, .commits = 2},
                .of_namespace = {{"sales", {.bytes = 9, .seconds = 1, .commits = 1}}}};
@@ -52,6 +54,7 @@ TEST(MaintenanceStateFile, WhatIsSavedIsLoaded) {
   EXPECT_EQ(loaded->running, state.running);
   EXPECT_EQ(loaded->priors.seconds_per_commit, 3.5);
   EXPECT_EQ(loaded->priors.outcomes, 12);
+  EXPECT_EQ(loaded->tree_priors.seconds_per_commit, 0.25);
   state.tables.clear();
   ASSERT_TRUE(file.Save(state));
   EXPECT_TRUE(file.Load()->tables.empty());

@@ -15,6 +15,7 @@ class PrincipalSession final : public TableSession {
       : credential_(std::move(credential)), session_(std::move(session)) {}
 
   catalog::Catalog& catalog() override { return session_->catalog(); }
+  catalog::RestCatalog* rest() override { return session_->rest(); }
   storage::Locations& locations() override { return session_->locations(); }
   job::IcebergJob MakeJob(observe::Progress& progress, job::IcebergSettings settings) override {
     return session_->MakeJob(progress, std::move(settings));

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
+#include "catalog/rest_catalog.h"
 #include "config/config.h"
 #include "embed/environment.h"
 #include "job/iceberg_job.h"
@@ -39,6 +40,8 @@ class TableSession {
  public:
   virtual ~TableSession() = default;
   virtual catalog::Catalog& catalog() = 0;
+  // The same catalog, unguarded, for what else its server has to read; null: it is none of REST.
+  virtual catalog::RestCatalog* rest() { return nullptr; }
   virtual storage::Locations& locations() = 0;
   virtual job::IcebergJob MakeJob(observe::Progress& progress, job::IcebergSettings settings) = 0;
   virtual job::IcebergServices Services(observe::Progress& progress) = 0;

@@ -317,6 +317,7 @@ std::string_view VerdictName(Verdict verdict) {
     case Verdict::kUnsupported: return "unsupported";
     case Verdict::kEmpty: return "empty";
     case Verdict::kClaimed: return "claimed";
+    case Verdict::kNotChosen: return "not_chosen";
   }
   return "empty";
 }

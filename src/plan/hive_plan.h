@@ -38,7 +38,9 @@ enum class Verdict {
   kExpiring,       // Retention removes it within a day.
   kUnsupported,    // An input cannot be rewritten, or a file not be named; the reason says which.
   kEmpty,          // No live file.
-  kClaimed,        // Another compactor is at it (Q3). Never of PlanPartition: the job says so.
+  // Never of PlanPartition: the job says so.
+  kClaimed,    // Another compactor is at it (Q3).
+  kNotChosen,  // The caller wants others first.
 };
 std::string_view VerdictName(Verdict verdict);  // "candidate", "not_sealed", ….
 
