@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "daemon/daemon.h"
 #include "embed/environment.h"
 #include "maintain/maintenance_config.h"
@@ -97,12 +98,15 @@ Result<int> PrintStatus(const maintain::Configuration& config, const Options& op
     return Fail(Code::kNotFound, "no tick has ended yet, or its status cannot be read", path,
                 "start lithify-maintain, as the user who runs this");
   }
-  if (options.json) {
-    Print(text.str() + "\n");
-    return daemon::kDone;
-  }
   LITHIFY_TRY_ASSIGN(const maintain::TickReport report, maintain::ParseReport(text.str()));
-  Print(StatusText(report, isatty(STDOUT_FILENO) == 1));
+  Print(options.json ? text.str() + "\n" : StatusText(report, isatty(STDOUT_FILENO) == 1));
+  // A scheduler that has stopped says nothing: its last words look as if all were well.
+  const Duration age = SystemClock().Now() - report.ended;
+  if (config.maintenance.scheduler_runs() && age > 10 * config.maintenance.scheduler.tick) {
+    daemon::Tell(kProgram, "the last tick ended " + FormatDuration(age) +
+                               " ago: it is not running, or a job takes that long");
+    return daemon::kFailed;
+  }
   return IsBad(report) ? daemon::kFailed : daemon::kDone;
 }
 

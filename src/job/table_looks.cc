@@ -29,14 +29,15 @@ TableLook Look(catalog::Catalog& catalog, catalog::TableIdent ident) {
   return look;
 }
 
-// A catalog that fails so often is not asked for the rest.
+// A catalog that fails so often in a row is not asked for the rest.
 constexpr int kFailuresMax = 8;
 
 // About the one asked for, as opposed to the catalog as a whole.
 bool IsOfOne(const Error& error) {
   return error.code == Code::kDenied || error.code == Code::kNotFound ||
          error.code == Code::kUnsupported || error.code == Code::kCorrupt ||
-         error.code == Code::kInvalid;
+         error.code == Code::kInvalid || error.code == Code::kLimit ||
+         error.code == Code::kInternal;
 }
 
 }  // namespace
@@ -52,10 +53,14 @@ Result<std::vector<NamespaceLook>> LookAtTables(catalog::Catalog& catalog,
   }
   std::vector<NamespaceLook> looks;
   std::vector<std::pair<size_t, size_t>> all;  // Namespace and table.
+  int unlisted = 0;                            // In a row, and not by a refusal.
   for (std::vector<std::string>& parts : namespaces) {
     LITHIFY_TRY(cancel.Check());
     auto tables = catalog.ListTables(parts);
-    if (!tables && !IsOfOne(tables.error())) return Fail(std::move(tables.error()));
+    if (!tables && !IsOfOne(tables.error()) && ++unlisted >= kFailuresMax) {
+      return Fail(std::move(tables.error()));
+    }
+    if (tables) unlisted = 0;
     NamespaceLook look{.parts = std::move(parts), .error = {}, .tables = {}};
     if (!tables) {
       look.error = std::move(tables.error());
@@ -74,20 +79,25 @@ Result<std::vector<NamespaceLook>> LookAtTables(catalog::Catalog& catalog,
     looks.push_back(std::move(look));
   }
   std::atomic<int> failures{0};
+  std::atomic<bool> given_up{false};
   ForEach(all.size(), request.at_once, [&](size_t i) {
-    if (!cancel.Check() || failures.load() >= kFailuresMax) return;
+    if (!cancel.Check() || given_up.load()) return;
     TableLook& look = looks[all[i].first].tables[all[i].second];
     try {
       look = Look(catalog, look.ident);
     } catch (const std::exception& e) {
       look.error = FromException(e, look.ident.ToString());
     }
-    if (look.error && !IsOfOne(*look.error)) ++failures;
+    if (!look.error) {
+      failures = 0;
+    } else if (!IsOfOne(*look.error) && ++failures >= kFailuresMax) {
+      given_up = true;
+    }
   });
   LITHIFY_TRY(cancel.Check());
   for (NamespaceLook& look : looks) {
     for (TableLook& table : look.tables) {
-      if (failures.load() < kFailuresMax || !table.error || IsOfOne(*table.error)) continue;
+      if (!given_up.load() || !table.error || IsOfOne(*table.error)) continue;
       return Fail(std::move(*table.error));
     }
     std::erase_if(look.tables, [](const TableLook& table) {

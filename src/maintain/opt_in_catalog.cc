@@ -15,7 +15,8 @@ std::unexpected<Error> OptInCatalog::Withdrawn(const catalog::TableIdent& ident)
 
 Result<catalog::LoadedTable> OptInCatalog::Look(const catalog::TableIdent& ident) {
   LITHIFY_TRY_ASSIGN(auto table, catalog_.LoadTable(ident));
-  opted_in_ = ident == rules_.ident && rules_.is_opted_in(table.metadata.properties);
+  // Neighbours are looked at, too, before files are removed.
+  if (ident == rules_.ident) opted_in_ = rules_.is_opted_in(table.metadata.properties);
   return table;
 }
 
@@ -31,7 +32,7 @@ Result<std::vector<catalog::TableIdent>> OptInCatalog::ListTables(
 
 Result<catalog::LoadedTable> OptInCatalog::LoadTable(const catalog::TableIdent& ident) {
   LITHIFY_TRY_ASSIGN(auto table, Look(ident));
-  if (!opted_in_ && !sent_) return Withdrawn(ident);
+  if (ident == rules_.ident && !opted_in_ && !sent_) return Withdrawn(ident);
   return table;
 }
 

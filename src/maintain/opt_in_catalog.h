@@ -14,7 +14,7 @@
 
 namespace lithify::maintain {
 
-// Forwards, with these differences for every table:
+// Forwards, with these differences; other tables can be loaded, and not changed:
 // - CommitTable() is kUnsupported unless the newest table that was loaded here is opted in;
 // - MayCommit() loads the table of the job anew, and is kUnsupported if it is not; then it renews
 //   the credential, whose error is given on: nothing was sent;

@@ -116,7 +116,10 @@ TEST_F(OptIn, OtherTablesAreOutOfReach) {
   ASSERT_TRUE(guarded_.LoadTable(ident_));
   EXPECT_FALSE(guarded_.CommitTable(other, {}, {}));
   EXPECT_FALSE(guarded_.CheckMayWrite(catalog_.LoadTable(other).value()));
-  EXPECT_FALSE(guarded_.LoadTable(other));
+  // Looking at a neighbour, as the removal of orphans must, takes nothing away and gives nothing.
+  ASSERT_TRUE(guarded_.LoadTable(other));
+  EXPECT_FALSE(guarded_.CommitTable(other, {}, {}));
+  EXPECT_TRUE(Commit());
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ void Take(plan::MaintenanceBudget& budget, const BudgetUse& use) {
 plan::MaintenanceOptions RemainingOf(const plan::MaintenanceOptions& all, const plan::Cron& cron,
                                      Time now, RunUse& run) {
   const Time begun = plan::LastFire(cron, now).value_or(Time());
-  if (run.since != begun) run = RunUse{.since = begun, .all = {}, .of_namespace = {}};
+  // A clock that was set back begins no run anew.
+  if (begun > run.since) run = RunUse{.since = begun, .all = {}, .of_namespace = {}};
   plan::MaintenanceOptions left = all;
   Take(left.per_run, run.all);
   for (const auto& [name, use] : run.of_namespace) {

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "job/maintenance_log.h"
 #include "job/table_looks.h"
+#include "plan/shortened.h"
 #include "maintain/run_budget.h"
 #include "maintain/tree_scheduler.h"
 
@@ -38,7 +39,6 @@ constexpr const char* kDebt = "lithify.table.rewrite_debt";
 }  // namespace metric
 
 constexpr size_t kReasonBytesMax = 2000;  // Of a row of the log.
-constexpr int64_t kAppendsBetweenCompactions = 64;
 
 int64_t Millis(Time t) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(t.time_since_epoch()).count();
@@ -48,10 +48,7 @@ Time FromMillis(int64_t millis) { return Time(std::chrono::milliseconds(millis))
 
 double Seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
 
-std::string Shortened(std::string text) {
-  if (text.size() > kReasonBytesMax) text.resize(kReasonBytesMax);
-  return text;
-}
+std::string Shortened(const std::string& text) { return plan::Shortened(text, kReasonBytesMax); }
 
 // What to grant, in the words of Polaris: R023, R031.
 constexpr const char* kGrantRead =
@@ -125,6 +122,26 @@ Status MayWrite(catalog::Catalog& catalog, const catalog::TableIdent& ident) {
   return catalog.CheckMayWrite(table);
 }
 
+using FollowUpCall =
+    std::function<Result<std::string>(job::IcebergJob&, const plan::TablePolicy&, JobLine&)>;
+
+// What is written down of a removal: files that are still there are no success.
+std::string TellRemoved(const job::RemovedFiles& done, std::string what, JobLine& line) {
+  if (done.failed.empty()) return what;
+  line.status = job::log_status::kPartial;
+  return what + "; " + std::to_string(done.failed.size()) +
+         " files could not be removed, the first: " + done.failed.front().ToString();
+}
+
+// Rows of the log that are of no rewrite begin with their procedure: see Done().
+bool IsOfRewrite(const job::LogRow& row) {
+  for (const std::string_view other :
+       {"rewrite_manifests", "expire_snapshots", "remove_orphan_files"}) {
+    if (row.error && row.error->starts_with(other)) return false;
+  }
+  return true;
+}
+
 // A table that is looked into at this tick.
 struct Work {
   std::string key;  // "lake.sales.orders".
@@ -156,7 +173,6 @@ class TickRun {
   TickReport Run();
   bool log_missing = false;  // In and out.
   bool seen_log = false;     // Likewise.
-  int64_t log_appends = 0;   // Likewise.
 
  private:
   Time Now() const { return services_.clock.Now(); }
@@ -182,6 +198,7 @@ class TickRun {
   void ReadLog();
   void LookInto(TableSession& session);
   void LookInto(TableSession& session, Work& work);
+  void ForgetWaits(const std::string& key, const job::TableDebt& debt);
   void Rank();
   void ShowPlan(const Work& work);
   void SettleUnchosen();
@@ -192,13 +209,14 @@ class TickRun {
                                      bool& began);
   void FollowUp(Work& work);
   void Follow(Work& work, const std::string& procedure, const std::string& property,
-              bool plan::TablePolicy::* wanted,
-              const std::function<Result<std::string>(job::IcebergJob&, JobLine&)>& call);
+              bool plan::TablePolicy::* wanted, const FollowUpCall& call);
   void Learn(const Work& work, const plan::MaintenanceJob& planned, const job::RewriteResult* done,
              const std::optional<Error>& error, const JobLine& line);
+  bool IsSpent();
   void MarkRunning(const std::string& key, Time started);
   void Settle(Work& work, const JobLine& line, const std::optional<Error>& error);
   void Done(JobLine line);
+  void WriteRows();
   void WriteLog();
   void CountTables();
 
@@ -224,6 +242,7 @@ class TickRun {
   std::vector<plan::MaintenanceCandidate> candidates_;
   plan::MaintenancePlan plan_;
   std::vector<job::LogRow> rows_;
+  bool appended_ = false;  // To the log, by this tick.
   std::unique_ptr<TableSession> log_session_;
   std::optional<job::MaintenanceLog> log_;
   std::unique_ptr<Lease> lease_;
@@ -502,6 +521,16 @@ void TickRun::LookInto(TableSession& session) {
   }
 }
 
+// Of partitions that are no candidates any more.
+void TickRun::ForgetWaits(const std::string& key, const job::TableDebt& debt) {
+  std::set<std::string> there;
+  for (const auto& candidate : debt.candidates) there.insert(key + "\n" + candidate.partition);
+  auto at = state_.waiting_since.lower_bound(key + "\n");
+  while (at != state_.waiting_since.end() && at->first.starts_with(key + "\n")) {
+    at = there.contains(at->first) ? std::next(at) : state_.waiting_since.erase(at);
+  }
+}
+
 void TickRun::LookInto(TableSession& session, Work& work) {
   std::shared_ptr<const job::TableDebt>& known = debts_[work.key];
   const auto& seen = state_.tables[work.key].snapshot_id;
@@ -519,6 +548,7 @@ void TickRun::LookInto(TableSession& session, Work& work) {
       return;
     }
     known = std::make_shared<const job::TableDebt>(std::move(*loaded));
+    ForgetWaits(work.key, *known);
   }
   work.debt = known;
   TableReport& report = report_.tables[work.report];
@@ -692,6 +722,11 @@ void TickRun::RunJob(const plan::MaintenanceJob& planned) {
       }
     }
   }
+  if (IsSpent()) {
+    const std::lock_guard lock(mutex_);
+    report_.tables[work->report].reason = "the run's budget is spent: left for a later tick";
+    return;
+  }
   MarkRunning(work->key, line.started);
   try {
     RunClaimed(*work, planned, line);
@@ -701,6 +736,7 @@ void TickRun::RunJob(const plan::MaintenanceJob& planned) {
     Settle(*work, line, Error{Code::kInternal, line.reason, {}, {}});
     Done(std::move(line));
   }
+  WriteRows();  // Before the lease goes: who takes it over sees them.
 }
 
 void TickRun::RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLine& line) {
@@ -778,42 +814,44 @@ Result<job::RewriteResult> TickRun::Rewrite(Work& work, const plan::MaintenanceJ
 // In this order, and never beside the rewrite: R072, T12. Each is a job of its own, with a
 // credential of its own, and stops if its own property goes.
 void TickRun::FollowUp(Work& work) {
-  const plan::TablePolicy& policy = work.policy;
+  using plan::TablePolicy;
   Follow(work, "rewrite_manifests", "rewrite-manifests.enabled",
          &plan::TablePolicy::rewrite_manifests,
-         [&](job::IcebergJob& job, JobLine& line) -> Result<std::string> {
+         [&](job::IcebergJob& job, const TablePolicy&, JobLine& line) -> Result<std::string> {
            LITHIFY_TRY_ASSIGN(const auto done, job.RewriteManifests(work.ident, cancel_));
            line.files_in = done.rewritten;
            line.files_out = done.added;
            line.snapshot_id = done.snapshot_id;
            return done.snapshot_id ? std::string() : std::string("nothing to gain");
          });
-  Follow(work, "expire_snapshots", "expire-snapshots.enabled", &plan::TablePolicy::expire_snapshots,
-         [&](job::IcebergJob& job, JobLine& line) -> Result<std::string> {
-           plan::ExpireOptions options;
-           if (policy.expire_older_than) options.older_than = Now() - *policy.expire_older_than;
-           if (policy.expire_retain_last) options.retain_last = policy.expire_retain_last;
-           LITHIFY_TRY_ASSIGN(const auto done,
-                              job.ExpireSnapshots(work.ident, options, false, cancel_));
-           line.files_in = done.files_removed;
-           return std::to_string(done.snapshots_removed) + " snapshots expired";
-         });
-  Follow(work, "remove_orphan_files", "remove-orphan-files.enabled",
-         &plan::TablePolicy::remove_orphan_files,
-         [&](job::IcebergJob& job, JobLine& line) -> Result<std::string> {
-           plan::OrphanOptions options;
-           options.older_than = Now() - policy.orphan_older_than;
-           LITHIFY_TRY_ASSIGN(const auto done,
-                              job.RemoveOrphanFiles(work.ident, options, false, cancel_));
-           line.files_in = done.files_removed;
-           line.bytes_in = done.bytes;
-           return std::to_string(done.files_removed) + " files removed";
-         });
+  Follow(
+      work, "expire_snapshots", "expire-snapshots.enabled", &plan::TablePolicy::expire_snapshots,
+      [&](job::IcebergJob& job, const TablePolicy& policy, JobLine& line) -> Result<std::string> {
+        plan::ExpireOptions options;
+        if (policy.expire_older_than) options.older_than = Now() - *policy.expire_older_than;
+        if (policy.expire_retain_last) options.retain_last = policy.expire_retain_last;
+        LITHIFY_TRY_ASSIGN(const auto done,
+                           job.ExpireSnapshots(work.ident, options, false, cancel_));
+        line.files_in = done.files_removed;
+        return TellRemoved(done, std::to_string(done.snapshots_removed) + " snapshots expired",
+                           line);
+      });
+  Follow(
+      work, "remove_orphan_files", "remove-orphan-files.enabled",
+      &plan::TablePolicy::remove_orphan_files,
+      [&](job::IcebergJob& job, const TablePolicy& policy, JobLine& line) -> Result<std::string> {
+        plan::OrphanOptions options;
+        options.older_than = Now() - policy.orphan_older_than;
+        LITHIFY_TRY_ASSIGN(const auto done,
+                           job.RemoveOrphanFiles(work.ident, options, false, cancel_));
+        line.files_in = done.files_removed;
+        line.bytes_in = done.bytes;
+        return TellRemoved(done, std::to_string(done.files_removed) + " files removed", line);
+      });
 }
 
 void TickRun::Follow(Work& work, const std::string& procedure, const std::string& property,
-                     bool plan::TablePolicy::* wanted,
-                     const std::function<Result<std::string>(job::IcebergJob&, JobLine&)>& call) {
+                     bool plan::TablePolicy::* wanted, const FollowUpCall& call) {
   if (!(work.policy.*wanted) || cancel_.requested()) return;
   JobLine line{.job_id = NewJobId(),
                .table = work.key,
@@ -839,15 +877,20 @@ void TickRun::Follow(Work& work, const std::string& procedure, const std::string
     settings.trigger = "scheduled";
     settings.principal = actor();
     settings.job_id = line.job_id;
+    // As the owner has it now: what a rewrite took hours for may have been changed meanwhile.
+    LITHIFY_TRY_ASSIGN(const auto table, session->catalog().LoadTable(work.ident));
+    const auto policy =
+        plan::ResolvePolicy(table.metadata.properties, options_.defaults, std::nullopt);
     auto job = session->MakeJob(services_.progress, settings);
-    return call(job, line);
+    return call(job, policy, line);
   };
   auto done = run();
   line.ended = Now();
   if (done) {
-    line.status = job::log_status::kSuccess;
+    if (line.status == job::log_status::kFailed) line.status = job::log_status::kSuccess;
     line.reason = std::move(*done);
   } else {
+    line.status = job::log_status::kFailed;
     line.reason = done.error().ToString();
     if (done.error().code == Code::kDenied) Refused(work, line.reason, kGrantWrite);
   }
@@ -910,6 +953,13 @@ void TickRun::Settle(Work& work, const JobLine& line, const std::optional<Error>
   const std::lock_guard lock(mutex_);
   plan::Record(state_.tables[work.key], work.schedule, outcome);
   state_.running.erase(work.key);
+}
+
+// Jobs that took longer than they were expected to leave less for those after them.
+bool TickRun::IsSpent() {
+  const std::lock_guard lock(mutex_);
+  const double budget = options_.ranking.per_run.seconds;
+  return budget > 0 && state_.run.all.seconds >= budget;
 }
 
 // Before the first byte is read: a table that takes its process down must not do so again at once.
@@ -1013,7 +1063,7 @@ void TickRun::ReadLog() {
     const bool settled = row.status == job::log_status::kSuccess ||
                          row.status == job::log_status::kPartial ||
                          row.status == job::log_status::kSkipped;
-    if (!settled) continue;
+    if (!settled || !IsOfRewrite(row)) continue;
     std::string key = row.table_name;
     if (IsTreeRoot(key)) {
       if (services_.trees == nullptr || !services_.trees->IsShared(key)) continue;
@@ -1023,14 +1073,24 @@ void TickRun::ReadLog() {
   }
 }
 
-void TickRun::WriteLog() {
-  if (!log_ || rows_.empty()) return;
-  if (auto written = log_->Append(rows_, CancelFlag()); !written) {
-    report_.warnings.push_back("maintenance log: " + written.error().ToString());
-    return;
+// What has ended so far: a process that is killed later does not take it with it.
+void TickRun::WriteRows() {
+  std::vector<job::LogRow> rows;
+  {
+    const std::lock_guard lock(mutex_);
+    rows.swap(rows_);
   }
-  if (++log_appends < kAppendsBetweenCompactions || cancel_.requested()) return;
-  log_appends = 0;
+  if (!log_ || rows.empty()) return;
+  auto written = log_->Append(rows, CancelFlag());
+  const std::lock_guard lock(mutex_);
+  appended_ = true;
+  if (!written) report_.warnings.push_back("maintenance log: " + written.error().ToString());
+}
+
+void TickRun::WriteLog() {
+  WriteRows();
+  // Whether it is worth it, the log's own files say.
+  if (!log_ || !appended_ || cancel_.requested()) return;
   job::IcebergSettings settings;
   settings.trigger = "scheduled";
   settings.principal = actor();
@@ -1058,12 +1118,32 @@ void TickRun::CountTables() {
 
 }  // namespace
 
+// What was run and what must not be run again is not known: nothing is, and nothing is written
+// over.
+TickReport Scheduler::WithoutState(Error error) {
+  services_.metrics.Add(metric::kTickErrors, 1,
+                        {{"error.type", std::string(CodeName(error.code))}});
+  TickReport report;
+  report.mode = ModeName(options_.mode);
+  report.catalog = options_.catalog;
+  report.began = report.ended = services_.clock.Now();
+  report.loud.push_back({.what = "no_state",
+                         .where = {},
+                         .why = "the state file cannot be loaded: " + error.ToString(),
+                         .next = error.hint});
+  report.error = std::move(error);
+  return report;
+}
+
 TickReport Scheduler::Tick(const TickOptions& tick, const CancelFlag& cancel) {
   std::vector<std::string> warnings;
   if (!state_) {
     auto loaded = services_.state.Load();
-    if (!loaded) warnings.push_back("state: " + loaded.error().ToString());
-    state_ = loaded ? std::move(*loaded) : MaintenanceState();
+    if (!loaded) return WithoutState(std::move(loaded.error()));
+    state_ = std::move(*loaded);
+  }
+  if (!tick.plan_only && !recovered_) {
+    recovered_ = true;
     for (const auto& [table, started] : state_->running) {
       plan::Record(state_->tables[table], options_.schedule,
                    {.started = started,
@@ -1078,11 +1158,9 @@ TickReport Scheduler::Tick(const TickOptions& tick, const CancelFlag& cancel) {
   TickRun run(services_, options_, tick, *state_, debts_, policies_, cancel);
   run.log_missing = log_missing_;
   run.seen_log = seen_log_;
-  run.log_appends = log_appends_;
   TickReport report = run.Run();
   log_missing_ = run.log_missing;
   seen_log_ = run.seen_log;
-  log_appends_ = run.log_appends;
   if (!tick.plan_only) {
     if (Status saved = services_.state.Save(*state_); !saved) {
       warnings.push_back("state: " + saved.error().ToString());

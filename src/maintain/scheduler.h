@@ -108,12 +108,14 @@ class Scheduler {
  private:
   SchedulerServices services_;
   const SchedulerOptions options_;
+  TickReport WithoutState(Error error);
+
   std::optional<MaintenanceState> state_;  // Loaded at the first tick.
+  bool recovered_ = false;                 // Jobs that were cut off are taken in.
   TableDebts debts_;
   CatalogPolicies policies_;
   bool seen_log_ = false;     // Runs of the log are in `state_`.
   bool log_missing_ = false;  // As the last tick found it.
-  int64_t log_appends_ = 0;   // Since its last compaction.
 };
 
 }  // namespace lithify::maintain

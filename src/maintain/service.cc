@@ -89,6 +89,15 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
   options.ranking.per_run = Budget(budget.bytes, budget.seconds, budget.commits);
   options.ranking.per_namespace =
       Budget(budget.namespace_bytes, budget.namespace_seconds, budget.namespace_commits);
+  // With a budget all tables of a fire are ranked against each other: those whose turn comes early
+  // would have it all, every time.
+  const plan::MaintenanceBudget none;
+  const auto bounded = [&](const plan::MaintenanceBudget& one) {
+    return one.bytes != none.bytes || one.seconds != none.seconds || one.commits != none.commits;
+  };
+  if (bounded(options.ranking.per_run) || bounded(options.ranking.per_namespace)) {
+    options.schedule.jitter = Duration::zero();
+  }
   // The threshold must be above 0: next to nothing lets everything pass.
   options.ranking.threshold = std::max(1e-9, budget.gain_percent_min / 100.0);
   options.jobs_at_once = scheduler.max_concurrent_jobs;
@@ -165,6 +174,7 @@ Status Service::MakeScheduler(const config::HiveConfig& shared,
   }
   const std::string file = std::filesystem::path(StateFilePath(own)).filename().string();
   state_ = std::make_unique<StateFile>(*state_store_, file);
+  state_lock_ = std::make_unique<StateLock>(StateFilePath(own) + ".lock");
   if (!own.query_log.empty()) reads_ = std::make_unique<QueryLog>(own.query_log);
   scheduler_ = std::make_unique<Scheduler>(SchedulerServices{.sessions = sessions_.get(),
                                                              .clock = clock_,
@@ -192,6 +202,20 @@ TickReport Service::Look(const TickOptions& tick) {
 }
 
 TickReport Service::Tick(const TickOptions& tick) {
+  if (!tick.plan_only && state_lock_) {
+    if (Status held = state_lock_->Take(); !held) {
+      TickReport report;
+      report.mode = ModeName(options_.mode);
+      report.catalog = options_.catalog;
+      report.began = report.ended = clock_.Now();
+      report.loud.push_back({.what = "not_alone",
+                             .where = {},
+                             .why = held.error().ToString(),
+                             .next = held.error().hint});
+      report.error = std::move(held.error());
+      return report;
+    }
+  }
   TickReport report = Look(tick);
   // What another process knows by callers of its own is not overwritten by who knows nothing.
   if (!tick.plan_only && (scheduler_ || sightings_ != nullptr)) {

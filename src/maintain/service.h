@@ -82,6 +82,7 @@ class Service {
   std::unique_ptr<observe::AuditLog> audit_;
   std::unique_ptr<storage::Store> state_store_;
   std::unique_ptr<StateFile> state_;
+  std::unique_ptr<StateLock> state_lock_;
   std::unique_ptr<QueryLog> reads_;       // Null: none is configured.
   std::unique_ptr<TreeScheduler> trees_;  // Null: there are none.
   std::unique_ptr<Scheduler> scheduler_;  // Null: `sighted_`, and there are no trees.

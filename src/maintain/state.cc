@@ -1,5 +1,11 @@
 #include "maintain/state.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -113,6 +119,28 @@ Result<MaintenanceState> StateFile::Load() {
 
 Status StateFile::Save(const MaintenanceState& state) {
   return ReplaceObject(store_, key_, StateJson(state));
+}
+
+StateLock::~StateLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Status StateLock::Take() {
+  if (fd_ >= 0) return {};
+  const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return Fail(
+        Code::kDenied,
+        std::string("cannot open it: ") + std::strerror(errno),  // NOLINT(concurrency-mt-unsafe)
+        path_);
+  }
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    fd_ = fd;
+    return {};
+  }
+  close(fd);
+  return Fail(Code::kConflict, "another process maintains by this state file", path_,
+              "stop it, or give this one a maintenance.scheduler.state_file of its own");
 }
 
 Status ReplaceObject(storage::Store& store, const std::string& key, std::string_view bytes) {

@@ -67,6 +67,21 @@ class StateFile {
   const std::string key_;
 };
 
+// Held by the one process that runs jobs by a state file, for as long as it lives.
+class StateLock {
+ public:
+  explicit StateLock(std::string path) : path_(std::move(path)) {}
+  ~StateLock();
+  StateLock(const StateLock&) = delete;
+  StateLock& operator=(const StateLock&) = delete;
+  // kConflict: another process holds it. One that is held already stays so.
+  Status Take();
+
+ private:
+  const std::string path_;  // A file of its own, which stays.
+  int fd_ = -1;
+};
+
 // Replaces the object, whatever it was.
 Status ReplaceObject(storage::Store& store, const std::string& key, std::string_view bytes);
 

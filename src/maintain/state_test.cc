@@ -79,6 +79,21 @@ TEST(MaintenanceStateFile, OnADiskItIsReplacedTimeAndAgain) {
   std::filesystem::remove_all(directory);
 }
 
+TEST(MaintenanceStateFile, OneProcessRunsJobsByIt) {
+  const std::string path = testing::TempDir() + "/state_lock." + std::to_string(getpid());
+  {
+    StateLock one(path);
+    ASSERT_TRUE(one.Take());
+    ASSERT_TRUE(one.Take());
+    StateLock other(path);  // flock() is of the descriptor: as good as another process.
+    EXPECT_EQ(other.Take().error().code, Code::kConflict);
+  }
+  StateLock next(path);
+  EXPECT_TRUE(next.Take());
+  std::filesystem::remove(path);
+  EXPECT_EQ(StateLock("/none/at/all").Take().error().code, Code::kDenied);
+}
+
 TEST(MaintenanceStateFile, BrokenTextIsNoBrokenFile) {
   const auto state = ParseState(StateJson(Full()));
   ASSERT_TRUE(state) << state.error().ToString();

@@ -99,6 +99,8 @@ std::unique_ptr<TableSessions> MakeTableSessions(const config::HiveConfig& confi
     bare.token = {};
     bare.client_id.clear();
     bare.client_secret = {};
+    std::erase_if(bare.headers,
+                  [](const auto& header) { return net::MayBeCredential(header.first); });
   }
   return std::make_unique<PrincipalSessions>(std::move(own), std::move(bare), principal,
                                              std::move(environment));

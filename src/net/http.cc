@@ -598,4 +598,14 @@ std::optional<Duration> ParseRetryAfter(std::string_view value, Time now) {
   return *at > now ? *at - now : Duration::zero();
 }
 
+bool MayBeCredential(std::string_view header_name) {
+  std::string name(header_name);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const std::string_view word :
+       {"authorization", "cookie", "key", "token", "secret", "password", "credential", "auth"}) {
+    if (name.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace lithify::net

@@ -134,6 +134,9 @@ std::optional<Time> ParseHttpDate(std::string_view value);
 // Value of Retry-After (seconds or an HTTP date) as a wait from `now`; nullopt if it is neither.
 std::optional<Duration> ParseRetryAfter(std::string_view value, Time now);
 
+// Whether a header of this name may carry a credential: what else it may carry, nobody knows.
+bool MayBeCredential(std::string_view header_name);
+
 }  // namespace lithify::net
 
 #endif  // LITHIFY_NET_HTTP_H_

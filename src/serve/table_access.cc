@@ -11,16 +11,6 @@
 namespace lithify::serve {
 namespace {
 
-// By its name: what else it may carry, nobody knows.
-bool MayBeCredential(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  for (const std::string_view word :
-       {"authorization", "cookie", "key", "token", "secret", "password", "credential", "auth"}) {
-    if (name.find(word) != std::string::npos) return true;
-  }
-  return false;
-}
-
 std::string Join(const std::vector<std::string>& items) {
   std::string out;
   for (const std::string& item : items) out += (out.empty() ? "" : ", ") + item;
@@ -35,7 +25,7 @@ std::vector<std::string> CredentialsIn(const config::CatalogConfig& catalog) {
   if (!catalog.client_id.empty()) keys.push_back(section + "client_id");
   if (!catalog.client_secret.empty()) keys.push_back(section + "client_secret");
   for (const auto& [name, value] : catalog.headers) {
-    if (MayBeCredential(name)) keys.push_back(section + "headers: " + name);
+    if (net::MayBeCredential(name)) keys.push_back(section + "headers: " + name);
   }
   const size_t host = catalog.uri.find("://");
   const size_t path = host == std::string::npos ? host : catalog.uri.find('/', host + 3);

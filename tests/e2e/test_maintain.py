@@ -1,8 +1,8 @@
 """lithify-maintain on a catalog of this machine: gates, plan, runs, records. The gate that a
 catalog keeps itself, the grant, is in tests/services/test_maintain_grants.py."""
 
+import fcntl
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -11,7 +11,7 @@ import time
 import cli
 import pytest
 import server as servers
-from iceberg_lake import Lake
+from iceberg_lake import Lake, as_time_goes_by
 
 pytestmark = pytest.mark.local_disk
 
@@ -202,6 +202,57 @@ def test_what_follows_is_opted_in_by_itself(lake):
     assert {job["status"] for job in report["jobs"]} == {"success"}
     assert len(list(lake.load("t").snapshots())) == 1
     assert len(lake.rows("t")) == 60
+
+
+def test_orphans_go_though_there_are_neighbours(lake):
+    lake.plain("t", files=6)
+    lake.plain("neighbour", files=2)
+    lake.opt_in("t", **{"sqe.maintenance.remove-orphan-files.enabled": "true"})
+    stray = lake.directory("t") / "data" / "stray.parquet"
+    stray.write_bytes(b"PAR1")
+    lake.age("t")
+    before = lake.tree("neighbour")
+    report = lake.report("run-once", env=as_time_goes_by("remove-orphan-files"))
+    last = report["jobs"][-1]
+    assert (last["procedure"], last["status"], last["files_in"]) == (
+        "remove_orphan_files", "success", 1), last
+    assert not stray.exists() and len(lake.rows("t")) == 60
+    assert lake.tree("neighbour") == before
+
+
+def test_two_of_one_state_file_do_not_both_run(lake):
+    lake.plain("t", files=6)
+    lake.opt_in("t")
+    lock = lake.state / "maintenance.lake.json.lock"
+    lake.state.mkdir(parents=True)
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        report = lake.report("run-once", code=1)
+        assert [line["what"] for line in report["loud"]] == ["not_alone"]
+        assert len(lake.data_entries("t")) == 6
+        assert lake.report("plan")["plan"][0]["verdict"] == "run"  # Looking is free.
+    assert lake.report("run-once")["jobs"][0]["status"] == "success"
+
+
+def test_a_state_that_cannot_be_read_is_not_written_over(lake):
+    lake.plain("t", files=6)
+    lake.opt_in("t")
+    lake.state.mkdir(parents=True)
+    state = lake.state / "maintenance.lake.json"
+    state.write_text("{}")
+    report = lake.report("run-once", code=1)
+    assert [line["what"] for line in report["loud"]] == ["no_state"]
+    assert state.read_text() == "{}" and len(lake.data_entries("t")) == 6
+
+
+def test_a_status_that_is_old_is_no_good_news(lake):
+    lake.plain("t", files=6)
+    lake.opt_in("t")
+    lake.report("run-once")
+    assert lake.report("status")["jobs"][0]["status"] == "success"
+    lake.configure(scheduler="tick_secs = 1")
+    time.sleep(11)
+    assert "not running" in lake.maintain("status", code=1).stderr
 
 
 def test_it_runs_by_itself_until_it_is_stopped(lake):
