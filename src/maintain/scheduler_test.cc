@@ -418,7 +418,7 @@ TEST_F(SchedulerTest, R299WithoutItsLogItWorksOn) {
   Make("a");
   const TickReport report = Tick({.on_demand = true});
   EXPECT_THAT(Jobs(report), ElementsAre("lake.sales.a success"));
-  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("maintenance log: not_found")));
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("there is no maintenance log")));
 }
 
 // T18: no fire that lies behind the clock is run twice, and no table is stuck until a wrong year

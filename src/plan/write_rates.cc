@@ -34,6 +34,7 @@ std::vector<WriteRates> WriteRatesOf(const iceberg::TableMetadata& table,
   std::vector<WriteRates> rates(live.partitions.size());
   if (table.format_version < 2 || table.snapshots.empty()) return rates;
   const int64_t now_ms = Millis(now);
+  const int64_t ahead_ms = Millis(now + kWriteRatesSkewMax);
   std::map<int64_t, Written> written;  // By sequence number: snapshots that change rows.
   int64_t oldest_ms = now_ms;
   std::optional<int64_t> compacted_ms;
@@ -41,6 +42,7 @@ std::vector<WriteRates> WriteRatesOf(const iceberg::TableMetadata& table,
     oldest_ms = std::min(oldest_ms, snapshot.timestamp_ms);
     const auto operation = snapshot.summary.find("operation");
     if (operation != snapshot.summary.end() && operation->second == "replace") {
+      if (snapshot.timestamp_ms > ahead_ms) continue;
       compacted_ms = std::max(compacted_ms.value_or(0), snapshot.timestamp_ms);
     } else {
       written[snapshot.sequence_number] = {

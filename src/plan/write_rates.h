@@ -24,6 +24,9 @@ struct WriteRates {
 // compaction, which has taken older files away.
 inline constexpr Duration kWriteRatesWindow = std::chrono::hours(24);
 inline constexpr Duration kWriteRatesWindowMin = std::chrono::minutes(10);
+// A compaction that is further ahead of now is of a clock that was wrong (T18): were it believed,
+// nothing would be worth doing until that time has come.
+inline constexpr Duration kWriteRatesSkewMax = std::chrono::minutes(5);
 
 // By index into live.partitions. Format version 1 has no sequence numbers: nothing is known then.
 std::vector<WriteRates> WriteRatesOf(const iceberg::TableMetadata& table,

@@ -109,5 +109,14 @@ TEST_F(WriteRatesOfTable, AWriterWhoseClockIsAheadIsNoTimeBeforeNow) {
   EXPECT_DOUBLE_EQ(*Rates()[0].seconds_since_write, 0);
 }
 
+TEST_F(WriteRatesOfTable, T18ACompactionByAClockThatWasAheadIsNotBelieved) {
+  table_.snapshots = {Made(1, hours(20)), Made(2, hours(4), "replace"),
+                      Made(3, -hours(9000), "replace")};
+  Add(0, 1);
+  EXPECT_DOUBLE_EQ(*Rates()[0].seconds_since_compaction, 4 * 3600);
+  table_.snapshots[1] = Made(2, -std::chrono::minutes(4), "replace");
+  EXPECT_DOUBLE_EQ(*Rates()[0].seconds_since_compaction, 0);
+}
+
 }  // namespace
 }  // namespace lithify::plan
