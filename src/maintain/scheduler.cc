@@ -446,7 +446,8 @@ void TickRun::LookAt(const job::TableLook& look) {
   report.reason = work.verdict.reason;
   report.next = work.verdict.until ? work.verdict.until : work.verdict.next_fire;
   // R025: what the last try met holds until one passes, and is told until then.
-  if (acting() && history.last_code == Code::kDenied && work.verdict.due != plan::Due::kDue) {
+  const bool tries = acting() && work.verdict.due == plan::Due::kDue;
+  if (options_.mode == Mode::kActive && history.last_code == Code::kDenied && !tries) {
     Refused(work, history.last_reason, kGrantWrite);
   }
   bool looked_into =

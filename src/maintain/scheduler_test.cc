@@ -288,6 +288,7 @@ TEST_F(SchedulerTest, R025ARefusalIsToldAtEveryTickUntilItIsGranted) {
   // Also by a process that has just started.
   Restart();
   EXPECT_THAT(Loud(TickAt("2026-11-30T02:02:20Z")), ElementsAre("no_grant lake.sales.a"));
+  EXPECT_THAT(Loud(Tick({.plan_only = true})), ElementsAre("no_grant lake.sales.a"));
   grants_.unwritable.clear();
   const TickReport report = TickAt("2026-11-30T03:00:00Z");
   EXPECT_THAT(Jobs(report), ElementsAre("lake.sales.a success"));

@@ -185,6 +185,11 @@ def test_between_two_tries_it_is_as_loud(make):
     assert len([one for one in lent.seen.sent_commits
                 if one.path.endswith("/tables/t")]) == commits
     assert lent.of_metric(report, "lithify.maintenance.refused") == 1
+    told = len(lent.audited())
+    for task in ("plan", "status"):
+        lines = lent.ended(lent.start(task, "--json"), code=None)["loud"]
+        assert [line["what"] for line in lines] == ["no_grant"], task
+    assert len(lent.audited()) == told
 
 
 def test_what_is_refused_takes_no_budget_from_others(make, lake):
