@@ -8,9 +8,8 @@
 #include <map>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "catalog/catalog.h"
+#include "catalog/forwarding_catalog.h"
 
 namespace lithify::maintain {
 
@@ -26,7 +25,7 @@ namespace lithify::maintain {
 // properties, so that such a commit is as if it had come a moment earlier.
 //
 // Thread-safe as `catalog` is, which must outlive it.
-class OptInCatalog final : public catalog::Catalog {
+class OptInCatalog final : public catalog::ForwardingCatalog {
  public:
   using Properties = std::map<std::string, std::string>;
   struct Rules {
@@ -37,25 +36,17 @@ class OptInCatalog final : public catalog::Catalog {
   };
   OptInCatalog(catalog::Catalog& catalog, Rules rules);
 
-  Result<std::vector<std::vector<std::string>>> ListNamespaces(
-      const std::vector<std::string>& parent) override;
-  Result<std::vector<catalog::TableIdent>> ListTables(
-      const std::vector<std::string>& namespace_parts) override;
   Result<catalog::LoadedTable> LoadTable(const catalog::TableIdent& ident) override;
-  Result<std::string> MetadataLocation(const catalog::TableIdent& ident) override;
   Status MayCommit() override;
   Status CheckMayWrite(const catalog::LoadedTable& table) override;
   Result<catalog::LoadedTable> CommitTable(const catalog::TableIdent& ident,
                                            std::span<const table::TableRequirement> requirements,
                                            std::span<const table::TableUpdate> updates) override;
-  bool AnswersOnce() const override;
-  std::string Describe() const override;
 
  private:
   Result<catalog::LoadedTable> Look(const catalog::TableIdent& ident);
   std::unexpected<Error> Withdrawn(const catalog::TableIdent& ident) const;
 
-  catalog::Catalog& catalog_;
   const Rules rules_;
   std::atomic<bool> opted_in_{false};  // As the newest load has it.
   std::atomic<bool> sent_{false};
