@@ -267,6 +267,19 @@ def test_beside_a_catalog_both_are_kept(tmp_path):
     assert jobs(report) == [("tree", "success")]
 
 
+def test_a_catalog_that_is_not_asked_hides_no_tree(trees):
+    """Without a principal a REST catalog is not asked; this one would not answer."""
+    lake = trees.add("lake")
+    lake.fill(6, 20)
+    before = tree.tree_hash(lake.root)
+    trees.configure(mode="advisory", more='[catalogs.lake]\nuri = "http://127.0.0.1:1/"\n')
+    report = trees.report("run-once")
+    assert report["limits"] and not report["error"] and not report["loud"]
+    assert [(t["table"], t["small_files"]) for t in report["tables"]] == [(str(lake.root), 6)]
+    assert [line["verdict"] for line in report["plan"]] == ["run"]
+    assert tree.tree_hash(lake.root) == before
+
+
 def test_the_log_table_has_its_runs(tmp_path):
     lake = Lake(tmp_path)
     cli.run("init-state", "lake", "--catalog-uri", lake.uri, "--warehouse",
