@@ -18,8 +18,6 @@ using net::HttpResponse;
 using rest::Call;
 
 constexpr size_t kMaxPages = 10'000;
-constexpr size_t kMaxCachedTables = 32;
-constexpr size_t kMaxCachedBytes = 64 * 1024 * 1024;
 
 // As the specification writes them.
 constexpr char kListNamespaces[] = "GET /v1/{prefix}/namespaces";
@@ -33,43 +31,13 @@ bool MayTryAgain(int status) {
   return status == 408 || status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-// The last tables with their ETags. Thread-safe.
-class TableCache {
- public:
-  struct Entry {
-    std::string etag;
-    std::shared_ptr<const LoadedTable> table;
-  };
-  std::optional<Entry> Find(const TableIdent& ident) {
-    std::lock_guard lock(mutex_);
-    for (const Entry& entry : entries_) {
-      if (entry.table->ident == ident) return entry;
-    }
-    return std::nullopt;
-  }
-  void Put(Entry entry) {
-    std::lock_guard lock(mutex_);
-    entries_.remove_if([&](const Entry& e) { return e.table->ident == entry.table->ident; });
-    entries_.push_front(std::move(entry));
-    size_t bytes = 0;
-    size_t count = 0;
-    for (auto at = entries_.begin(); at != entries_.end();) {
-      bytes += at->table->metadata_text.size();
-      const bool keep = ++count <= kMaxCachedTables && bytes <= kMaxCachedBytes;
-      at = keep ? std::next(at) : entries_.erase(at, entries_.end());
-    }
-  }
-
- private:
-  std::mutex mutex_;
-  std::list<Entry> entries_;  // The last used first.
-};
-
 class HttpRestCatalog final : public RestCatalog {
  public:
   HttpRestCatalog(RestOptions options, net::HttpClient& http, net::TokenSource* tokens,
                   Clock& clock, Random& random)
       : options_(std::move(options)),
+        cache_(options_.cache ? options_.cache
+                              : std::make_shared<TableCache>(TableCache::Bounds())),
         http_(http),
         tokens_(tokens),
         clock_(clock),
@@ -120,12 +88,12 @@ class HttpRestCatalog final : public RestCatalog {
   }
 
   RestOptions options_;
+  const std::shared_ptr<TableCache> cache_;
   net::HttpClient& http_;
   net::TokenSource* const tokens_;
   Clock& clock_;
   Random& random_;
   rest::Config config_;  // Constant once open.
-  TableCache cache_;
 };
 
 Result<HttpResponse> HttpRestCatalog::SendOnce(HttpRequest& request, const HttpLimits& limits,
@@ -374,7 +342,7 @@ Result<LoadedTable> HttpRestCatalog::LoadTable(const TableIdent& ident) {
   if (options_.vended_credentials) {
     headers.emplace_back("X-Iceberg-Access-Delegation", "vended-credentials");
   } else {
-    cached = cache_.Find(ident);  // Not with credentials: those of an old answer run out.
+    cached = cache_->Find(ident);  // Not with credentials: those of an old answer run out.
     if (cached) headers.emplace_back("If-None-Match", cached->etag);
   }
   Result<HttpResponse> response =
@@ -385,7 +353,7 @@ Result<LoadedTable> HttpRestCatalog::LoadTable(const TableIdent& ident) {
   if (!table) return in_table(std::move(table.error()));
   const auto etag = response->Header("etag");
   if (etag && !etag->empty() && !options_.vended_credentials && table->credentials.empty()) {
-    cache_.Put({*etag, std::make_shared<const LoadedTable>(*table)});
+    cache_->Put({*etag, std::make_shared<const LoadedTable>(*table)});
   }
   return table;
 }

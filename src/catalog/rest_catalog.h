@@ -34,6 +34,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "catalog/catalog.h"
+#include "catalog/table_cache.h"
 #include "net/http.h"
 #include "net/token.h"
 
@@ -46,6 +47,8 @@ struct RestOptions {
   std::map<std::string, std::string> properties;
   // On every request; Polaris: {"Polaris-Realm", "…"}.
   std::vector<std::pair<std::string, std::string>> headers;
+  // Of tables that were loaded; null: one of this catalog's own.
+  std::shared_ptr<TableCache> cache = {};
   bool vended_credentials = false;  // Ask for storage credentials with each load.
 
   Duration connect_timeout = std::chrono::seconds(10);

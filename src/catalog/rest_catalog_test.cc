@@ -423,6 +423,45 @@ TEST(RestLoad, UnchangedTableIsNotSentAgain) {
 }
 
 // I34: a kept answer would give out credentials that have run out.
+// What one session of a principal has learned the next one need not be sent.
+TEST(RestLoad, ACacheMayBeShared) {
+  World world({Answer(200, TableBody(), {{"ETag", "\"v1\""}}), Answer(304, "")});
+  world.options.cache = std::make_shared<TableCache>(TableCache::Bounds());
+  const auto first = world.Open().value()->LoadTable(kOrders);
+  ASSERT_TRUE(first) << first.error().ToString();
+  const auto second = world.Open().value()->LoadTable(kOrders);
+  ASSERT_TRUE(second) << second.error().ToString();
+  EXPECT_EQ(second->metadata_text, first->metadata_text);
+  EXPECT_EQ(world.Requests().at(0).headers.count("if-none-match"), 0u);
+  EXPECT_EQ(world.Requests().at(1).headers.at("if-none-match"), "\"v1\"");
+}
+
+TEST(TableCache, TheLastUsedStay) {
+  TableCache cache({.tables = 3, .bytes = 10});
+  const auto put = [&](const std::string& name, size_t bytes) {
+    LoadedTable table;
+    table.ident = {{"sales"}, name};
+    table.metadata_text = std::string(bytes, 'x');
+    cache.Put({name, std::make_shared<const LoadedTable>(std::move(table))});
+  };
+  const auto has = [&](const std::string& name) {
+    return cache.Find({{"sales"}, name}).has_value();
+  };
+  put("a", 1);
+  put("b", 1);
+  put("c", 1);
+  EXPECT_TRUE(has("a"));
+  put("d", 1);  // One too many: b was used least.
+  EXPECT_FALSE(has("b"));
+  EXPECT_TRUE(has("a") && has("c") && has("d"));
+  put("a", 5);
+  put("e", 5);
+  EXPECT_TRUE(has("a") && has("e"));
+  EXPECT_FALSE(has("c") || has("d"));
+  put("f", 11);  // Larger than all of it.
+  EXPECT_FALSE(has("f") || has("a") || has("e"));
+}
+
 TEST(RestLoad, NothingIsKeptWhenCredentialsAreVended) {
   World world({Answer(200, TableBody(), {{"ETag", "e1"}}), Answer(200, TableBody())});
   world.options.vended_credentials = true;

@@ -211,6 +211,7 @@ Status IcebergSession::OpenRest(const config::CatalogConfig& catalog, const Call
   options.warehouse = catalog.warehouse;
   options.headers = catalog.headers;
   options.stop = call.stop;
+  options.cache = call.cache;
   LITHIFY_TRY_ASSIGN(auto opened,
                      catalog::OpenRestCatalog(options, *http_, tokens_.get(), clock_, random_));
   rest_ = opened.get();

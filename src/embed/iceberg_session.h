@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "catalog/catalog.h"
 #include "catalog/rest_catalog.h"
+#include "catalog/table_cache.h"
 #include "config/config.h"
 #include "embed/audit.h"
 #include "embed/environment.h"
@@ -49,6 +50,8 @@ class IcebergSession {
     std::function<bool()> stop = {};
     // Of a REST catalog; null: made of the catalog's configuration.
     std::shared_ptr<net::TokenSource> tokens = {};
+    // Of a REST catalog's tables, for several sessions of one principal; null: the session's own.
+    std::shared_ptr<catalog::TableCache> cache = {};
     // Around the catalog, for what works with the session; what it gives goes before the session.
     // Empty: nothing.
     std::function<std::unique_ptr<catalog::Catalog>(catalog::Catalog&)> guard = {};

@@ -14,9 +14,9 @@
 #include "base/text.h"
 #include "job/maintenance_log.h"
 #include "job/table_looks.h"
-#include "plan/shortened.h"
 #include "maintain/run_budget.h"
 #include "maintain/tree_scheduler.h"
+#include "plan/shortened.h"
 
 namespace lithify::maintain {
 namespace {
@@ -371,6 +371,7 @@ Status TickRun::Look() {
   around.job_id = NewJobId();
   around.procedure = "table_health";
   around.stop = Stop();
+  around.looks_around = true;
   LITHIFY_TRY_ASSIGN(session_, services_.sessions->Open(around));
   LITHIFY_TRY_ASSIGN(
       const auto looks,

@@ -8,6 +8,9 @@
 namespace lithify::maintain {
 namespace {
 
+// What looks keep from tick to tick.
+constexpr catalog::TableCache::Bounds kLookedAt{.tables = 20'000, .bytes = size_t{256} << 20};
+
 class PrincipalSession final : public TableSession {
  public:
   PrincipalSession(std::unique_ptr<JobCredential> credential,
@@ -45,6 +48,7 @@ class PrincipalSessions final : public TableSessions {
     call.ident = request.ident;
     call.principal = actor();
     call.stop = request.stop;
+    if (request.looks_around) call.cache = looked_at_;
     std::unique_ptr<JobCredential> credential;
     if (principal_ != nullptr) {
       auto minted = principal_->Mint(request.job_id);
@@ -83,6 +87,8 @@ class PrincipalSessions final : public TableSessions {
   const config::CatalogConfig catalog_;
   const Principal* const principal_;
   const embed::Environment environment_;
+  const std::shared_ptr<catalog::TableCache> looked_at_ =
+      std::make_shared<catalog::TableCache>(kLookedAt);
 };
 
 }  // namespace

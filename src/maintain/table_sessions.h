@@ -33,6 +33,8 @@ struct SessionRequest {
   std::function<bool(const OptInCatalog::Properties&)> opted_in = {};
   std::string property = {};
   std::function<bool()> stop = {};
+  // At many tables, time and again: what did not change is not sent anew.
+  bool looks_around = false;
 };
 
 // One job's, or one look around. Its calls are those of IcebergSession; thread-safe, but for jobs.
