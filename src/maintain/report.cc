@@ -1,6 +1,7 @@
 #include "maintain/report.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/text.h"
 
@@ -158,6 +159,27 @@ std::string_view TableGateName(TableGate gate) {
     case TableGate::kUnreadable: return "unreadable";
   }
   return "unreadable";
+}
+
+PlanLine LineOf(std::string table, std::string_view kind,
+                const plan::MaintenanceCandidate& candidate,
+                const plan::MaintenanceDecision& decision) {
+  return {.table = std::move(table),
+          .partition = candidate.partition,
+          .kind = std::string(kind),
+          .verdict = std::string(plan::MaintenanceVerdictName(decision.verdict)),
+          .reason = decision.reason,
+          .rank = decision.rank,
+          .score = decision.score,
+          .files = candidate.files_in,
+          .bytes = candidate.bytes_in,
+          .outputs = candidate.outputs,
+          .delete_rows = candidate.delete_rows,
+          .expected_saved_seconds = decision.expected_saved_seconds,
+          .compute_seconds = decision.compute_seconds,
+          .reads_per_day = decision.reads_per_day,
+          .survival = decision.survival,
+          .waiting_seconds = candidate.waiting_seconds};
 }
 
 std::string ReportJson(const TickReport& report, const observe::Metrics* metrics) {

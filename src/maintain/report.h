@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "observe/metrics.h"
+#include "plan/maintenance_plan.h"
 
 namespace lithify::maintain {
 
@@ -70,6 +71,10 @@ struct PlanLine {
   double survival = 0;
   double waiting_seconds = 0;
 };
+
+PlanLine LineOf(std::string table, std::string_view kind,
+                const plan::MaintenanceCandidate& candidate,
+                const plan::MaintenanceDecision& decision);
 
 struct JobLine {
   std::string job_id = {};

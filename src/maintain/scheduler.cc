@@ -615,22 +615,8 @@ void TickRun::ShowPlan(const Work& work) {
   for (size_t i = work.first; i < work.first + work.count; ++i) {
     const plan::MaintenanceCandidate& candidate = candidates_[i];
     const plan::MaintenanceDecision& decision = plan_.decisions[i];
-    report_.plan.push_back({.table = work.key,
-                            .partition = candidate.partition,
-                            .kind = std::string(plan::MaintenanceKindName(candidate.kind)),
-                            .verdict = std::string(plan::MaintenanceVerdictName(decision.verdict)),
-                            .reason = decision.reason,
-                            .rank = decision.rank,
-                            .score = decision.score,
-                            .files = candidate.files_in,
-                            .bytes = candidate.bytes_in,
-                            .outputs = candidate.outputs,
-                            .delete_rows = candidate.delete_rows,
-                            .expected_saved_seconds = decision.expected_saved_seconds,
-                            .compute_seconds = decision.compute_seconds,
-                            .reads_per_day = decision.reads_per_day,
-                            .survival = decision.survival,
-                            .waiting_seconds = candidate.waiting_seconds});
+    report_.plan.push_back(
+        LineOf(work.key, plan::MaintenanceKindName(candidate.kind), candidate, decision));
   }
 }
 

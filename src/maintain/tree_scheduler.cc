@@ -356,23 +356,7 @@ void TreeScheduler::Rank(const TreeTick& tick, const std::vector<Work>& work, Ra
       } else {
         tick.state.waiting_since.emplace(name, now);
       }
-      tick.report.plan.push_back(
-          {.table = one.root,
-           .partition = candidate.partition,
-           .kind = kProcedure,
-           .verdict = std::string(plan::MaintenanceVerdictName(decision.verdict)),
-           .reason = decision.reason,
-           .rank = decision.rank,
-           .score = decision.score,
-           .files = candidate.files_in,
-           .bytes = candidate.bytes_in,
-           .outputs = candidate.outputs,
-           .delete_rows = 0,
-           .expected_saved_seconds = decision.expected_saved_seconds,
-           .compute_seconds = decision.compute_seconds,
-           .reads_per_day = decision.reads_per_day,
-           .survival = decision.survival,
-           .waiting_seconds = candidate.waiting_seconds});
+      tick.report.plan.push_back(LineOf(one.root, kProcedure, candidate, decision));
     }
   }
   std::ranges::sort(tick.report.plan.begin() + static_cast<std::ptrdiff_t>(tables),

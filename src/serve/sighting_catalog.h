@@ -7,46 +7,32 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/clock.h"
-#include "catalog/catalog.h"
+#include "catalog/forwarding_catalog.h"
 #include "job/table_sightings.h"
 
 namespace lithify::serve {
 
 // Forwards. `sightings` and `clock` outlive it; thread-safe as `inner` is.
-class SightingCatalog final : public catalog::Catalog {
+class SightingCatalog final : public catalog::ForwardingCatalog {
  public:
   SightingCatalog(std::unique_ptr<catalog::Catalog> inner, std::string name,
                   job::TableSightings& sightings, const Clock& clock)
-      : inner_(std::move(inner)), name_(std::move(name)), sightings_(sightings), clock_(clock) {}
+      : ForwardingCatalog(*inner),
+        inner_(std::move(inner)),
+        name_(std::move(name)),
+        sightings_(sightings),
+        clock_(clock) {}
 
-  Result<std::vector<std::vector<std::string>>> ListNamespaces(
-      const std::vector<std::string>& parent) override {
-    return inner_->ListNamespaces(parent);
-  }
-  Result<std::vector<catalog::TableIdent>> ListTables(
-      const std::vector<std::string>& namespace_parts) override {
-    return inner_->ListTables(namespace_parts);
-  }
   Result<catalog::LoadedTable> LoadTable(const catalog::TableIdent& ident) override {
-    return Told(inner_->LoadTable(ident));
-  }
-  Result<std::string> MetadataLocation(const catalog::TableIdent& ident) override {
-    return inner_->MetadataLocation(ident);
-  }
-  Status MayCommit() override { return inner_->MayCommit(); }
-  Status CheckMayWrite(const catalog::LoadedTable& table) override {
-    return inner_->CheckMayWrite(table);
+    return Told(catalog().LoadTable(ident));
   }
   Result<catalog::LoadedTable> CommitTable(const catalog::TableIdent& ident,
                                            std::span<const table::TableRequirement> requirements,
                                            std::span<const table::TableUpdate> updates) override {
-    return Told(inner_->CommitTable(ident, requirements, updates));
+    return Told(catalog().CommitTable(ident, requirements, updates));
   }
-  bool AnswersOnce() const override { return inner_->AnswersOnce(); }
-  std::string Describe() const override { return inner_->Describe(); }
 
  private:
   Result<catalog::LoadedTable> Told(Result<catalog::LoadedTable> table) {

@@ -5,29 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string_view>
 
+#include "env_number.h"
 #include "iceberg_world.h"
 
 namespace lithify::sim {
 namespace {
-
-std::optional<uint64_t> EnvNumber(const char* name) {
-  const char* text = std::getenv(name);
-  if (text == nullptr) return std::nullopt;
-  const std::string_view view(text);
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  if (error != std::errc() || end != view.data() + view.size()) {
-    ADD_FAILURE() << name << " is no number: " << view;
-    return std::nullopt;
-  }
-  return value;
-}
 
 std::string Replay(uint64_t seed) {
   const IcebergReport report = RunIcebergWorld(seed, true);

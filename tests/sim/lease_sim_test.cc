@@ -3,30 +3,16 @@
 
 #include <gtest/gtest.h>
 
-#include <charconv>
-#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "env_number.h"
 #include "lease_world.h"
 
 namespace lithify::sim {
 namespace {
-
-std::optional<uint64_t> EnvNumber(const char* name) {
-  const char* text = std::getenv(name);
-  if (text == nullptr) return std::nullopt;
-  const std::string_view view(text);
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  if (error != std::errc() || end != view.data() + view.size()) {
-    ADD_FAILURE() << name << " is no number: " << view;
-    return std::nullopt;
-  }
-  return value;
-}
 
 uint64_t Seeds() { return EnvNumber("LITHIFY_SIM_SEEDS").value_or(60); }
 

@@ -6,10 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,23 +15,11 @@
 #include <string_view>
 #include <vector>
 
+#include "env_number.h"
 #include "maintenance_rules.h"
 
 namespace lithify::sim {
 namespace {
-
-std::optional<uint64_t> EnvNumber(const char* name) {
-  const char* text = std::getenv(name);
-  if (text == nullptr) return std::nullopt;
-  const std::string_view view(text);
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  if (error != std::errc() || end != view.data() + view.size()) {
-    ADD_FAILURE() << name << " is no number: " << view;
-    return std::nullopt;
-  }
-  return value;
-}
 
 // Every rule that is not ours gets several settings, of which the best one counts.
 std::vector<std::unique_ptr<Rule>> Rivals(bool all) {
