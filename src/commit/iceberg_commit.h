@@ -205,13 +205,6 @@ class IcebergCommitter {
   IcebergCommitServices services_;
 };
 
-// All manifests of a snapshot, from its list, or from the v1 list of manifest locations.
-Result<std::vector<iceberg::ManifestFile>> SnapshotManifests(storage::Locations& locations,
-                                                             const iceberg::TableMetadata& table,
-                                                             const iceberg::Snapshot& snapshot);
-// A whole metadata file, as bytes.
-Result<std::string> ReadMetadataFile(storage::Locations& locations, const std::string& location);
-
 }  // namespace lithify::commit
 
 #endif  // LITHIFY_COMMIT_ICEBERG_COMMIT_H_

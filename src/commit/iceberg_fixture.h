@@ -22,6 +22,7 @@
 #include "commit/iceberg_commit.h"
 #include "storage/memory_store.h"
 #include "table/iceberg_manifest.h"
+#include "table/iceberg_snapshot.h"
 
 namespace lithify::commit {
 
@@ -113,11 +114,11 @@ class IcebergTable : public testing::Test {
     return *table.metadata.RefSnapshot(branch);
   }
   std::vector<iceberg::ManifestFile> Manifests(const iceberg::Snapshot& snapshot) {
-    return SnapshotManifests(*locations_, Load().metadata, snapshot).value();
+    return table::SnapshotManifests(*locations_, Load().metadata, snapshot).value();
   }
   std::vector<iceberg::ManifestEntry> EntriesOf(const iceberg::ManifestFile& manifest) {
     std::vector<iceberg::ManifestEntry> entries;
-    const std::string bytes = ReadMetadataFile(*locations_, manifest.manifest_path).value();
+    const std::string bytes = table::ReadMetadataFile(*locations_, manifest.manifest_path).value();
     const Status read = table::ReadManifest(bytes, manifest, Load().metadata, {},
                                             [&](iceberg::ManifestEntry&& entry) {
                                               entries.push_back(std::move(entry));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "commit/iceberg_commit.h"
+#include "table/iceberg_snapshot.h"
 #include "table/iceberg_value.h"
 
 namespace lithify::commit {
@@ -13,9 +14,6 @@ namespace {
 
 using iceberg::ManifestFile;
 using iceberg::TableMetadata;
-
-// A manifest of a million files with bounds for a hundred columns has about this.
-constexpr int64_t kMetadataBytesMax = int64_t{1} << 30;
 
 std::string TrimSlashes(std::string text) {
   while (!text.empty() && text.back() == '/') text.pop_back();
@@ -60,37 +58,13 @@ bool SummaryAllows(const TableMetadata& table, const iceberg::PartitionField& fi
 }
 
 Status CheckSameBytes(storage::Store& store, const std::string& key, std::string_view bytes) {
-  LITHIFY_TRY_ASSIGN(const storage::Blob blob, store.Get(key, kMetadataBytesMax));
+  LITHIFY_TRY_ASSIGN(const storage::Blob blob, store.Get(key, table::kMetadataBytesMax));
   if (blob.bytes == bytes) return {};
   return Fail(Code::kCorrupt, "what was written reads back as something else");
 }
 
-// The v1 form of a snapshot that lists its manifests itself, without their facts.
-Result<std::vector<ManifestFile>> ListedManifests(storage::Locations& locations,
-                                                  const TableMetadata& table,
-                                                  const iceberg::Snapshot& snapshot) {
-  if (!snapshot.manifests.empty() && table.partition_specs.size() != 1) {
-    return Fail(Code::kUnsupported,
-                "a snapshot without a manifest list in a table of several partition specs",
-                "snapshot " + std::to_string(snapshot.snapshot_id),
-                "expire it, or write a snapshot with another engine first");
-  }
-  std::vector<ManifestFile> manifests;
-  for (const std::string& location : snapshot.manifests) {
-    LITHIFY_TRY_ASSIGN(const storage::Place place, locations.Resolve(location));
-    LITHIFY_TRY_ASSIGN(const storage::ObjectInfo info, place.store->Stat(place.key));
-    ManifestFile manifest;
-    manifest.manifest_path = location;
-    manifest.manifest_length = info.size;
-    manifest.partition_spec_id = table.partition_specs.front().spec_id;
-    manifest.added_snapshot_id = snapshot.snapshot_id;
-    manifests.push_back(std::move(manifest));
-  }
-  return manifests;
-}
-
 Result<std::string> ReadManifestBytes(storage::Locations& locations, const ManifestFile& manifest) {
-  auto bytes = ReadMetadataFile(locations, manifest.manifest_path);
+  auto bytes = table::ReadMetadataFile(locations, manifest.manifest_path);
   if (bytes || bytes.error().code != Code::kNotFound) return bytes;
   return Fail(Code::kConflict, "a manifest was removed while it was needed", manifest.manifest_path,
               "load the table and plan again");
@@ -98,28 +72,10 @@ Result<std::string> ReadManifestBytes(storage::Locations& locations, const Manif
 
 }  // namespace
 
-Result<std::string> ReadMetadataFile(storage::Locations& locations, const std::string& location) {
-  LITHIFY_TRY_ASSIGN(const storage::Place place, locations.Resolve(location));
-  auto blob = place.store->Get(place.key, kMetadataBytesMax);
-  if (blob) return std::move(blob->bytes);
-  return Fail(std::move(blob.error()).In(location));
-}
-
-Result<std::vector<ManifestFile>> SnapshotManifests(storage::Locations& locations,
-                                                    const TableMetadata& table,
-                                                    const iceberg::Snapshot& snapshot) {
-  if (!snapshot.key_id.empty()) {
-    return Fail(Code::kUnsupported, "the manifest list is encrypted", snapshot.manifest_list);
-  }
-  if (snapshot.manifest_list.empty()) return ListedManifests(locations, table, snapshot);
-  LITHIFY_TRY_ASSIGN(const std::string bytes, ReadMetadataFile(locations, snapshot.manifest_list));
-  return table::ReadManifestList(bytes, snapshot.manifest_list);
-}
-
 Result<std::vector<ManifestFile>> ManifestsOf(storage::Locations& locations,
                                               const TableMetadata& table,
                                               const iceberg::Snapshot& snapshot) {
-  auto manifests = SnapshotManifests(locations, table, snapshot);
+  auto manifests = table::SnapshotManifests(locations, table, snapshot);
   if (manifests || manifests.error().code != Code::kNotFound) return manifests;
   return Fail(Code::kConflict, "a manifest list was removed while it was needed",
               snapshot.manifest_list, "load the table and plan again");
@@ -144,11 +100,6 @@ Result<LiveEntries> ReadLiveEntries(storage::Locations& locations, const TableMe
         return Status();
       }));
   return live;
-}
-
-bool HasLiveFiles(const ManifestFile& manifest) {
-  return manifest.added_files_count.value_or(1) != 0 ||
-         manifest.existing_files_count.value_or(1) != 0;
 }
 
 bool MayHold(const TableMetadata& table, const ManifestFile& manifest,

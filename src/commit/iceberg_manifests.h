@@ -20,7 +20,7 @@
 
 namespace lithify::commit {
 
-// SnapshotManifests() for a snapshot that the newest metadata has.
+// table::SnapshotManifests() for a snapshot that the newest metadata has.
 Result<std::vector<iceberg::ManifestFile>> ManifestsOf(storage::Locations& locations,
                                                        const iceberg::TableMetadata& table,
                                                        const iceberg::Snapshot& snapshot);
@@ -41,8 +41,6 @@ Result<LiveEntries> ReadLiveEntries(storage::Locations& locations,
                                     const iceberg::TableMetadata& table,
                                     const iceberg::ManifestFile& manifest);
 
-// False only if the list says that no entry is live.
-bool HasLiveFiles(const iceberg::ManifestFile& manifest);
 // False only if the partition summaries show that no file of the partition is in the manifest.
 bool MayHold(const iceberg::TableMetadata& table, const iceberg::ManifestFile& manifest,
              const iceberg::PartitionKey& partition);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "commit/iceberg_guard.h"
+#include "table/iceberg_snapshot.h"
 
 namespace lithify::commit {
 namespace {
@@ -289,7 +290,7 @@ Result<CommittedSnapshot> SnapshotPublisher::Confirm(const catalog::LoadedTable&
       found->sequence_number != snapshot.sequence_number) {
     return wrong("the catalog shows it with another manifest list or sequence number");
   }
-  const auto manifests = SnapshotManifests(services_.locations, now.metadata, *found);
+  const auto manifests = table::SnapshotManifests(services_.locations, now.metadata, *found);
   if (!manifests) return wrong("it cannot be read: " + manifests.error().ToString());
   const auto listed = static_cast<int64_t>(manifests->size());
   if (listed != proposal.manifests_kept + proposal.manifests_written) {

@@ -16,6 +16,7 @@
 #include "commit/iceberg_publish.h"
 #include "commit/iceberg_snapshot.h"
 #include "commit/iceberg_validation.h"
+#include "table/iceberg_snapshot.h"
 #include "table/iceberg_value.h"
 
 namespace lithify::commit {
@@ -177,7 +178,7 @@ Error RewriteAttempt::UnlessCommittedBefore(Error conflict) {
   if (!manifests) return manifests.error();
   const auto visit = [&](ManifestEntry&& entry) { return CheckNotOutput(entry.file.file_path); };
   for (const ManifestFile& manifest : *manifests) {
-    if (manifest.content != ManifestContent::kData || !HasLiveFiles(manifest)) continue;
+    if (manifest.content != ManifestContent::kData || !table::HasLiveFiles(manifest)) continue;
     const auto may_hold = [&](const iceberg::DataFile& output) {
       return MayHold(table_, manifest, PartitionKey{output.spec_id, output.partition});
     };
@@ -227,7 +228,7 @@ Status RewriteAttempt::FindCoveredDeletes() {
     wanted.emplace(DeleteFacts::Key{ref.path, ref.content_offset.value_or(-1)}, &ref);
   }
   for (size_t i = 0; i < head_.size() && !wanted.empty(); ++i) {
-    if (head_[i].content != ManifestContent::kDeletes || !HasLiveFiles(head_[i])) continue;
+    if (head_[i].content != ManifestContent::kDeletes || !table::HasLiveFiles(head_[i])) continue;
     const iceberg::PartitionSpec* spec = table_.FindSpec(head_[i].partition_spec_id);
     if (spec == nullptr) {
       return Fail(Code::kCorrupt, "unknown partition spec", head_[i].manifest_path);
@@ -253,7 +254,7 @@ Status RewriteAttempt::FindCoveredDeletes() {
 // Whether a data manifest of the head can hold an input, an output that must not be there, or a
 // file that needs a covered delete.
 bool RewriteAttempt::MayMatter(const ManifestFile& manifest) const {
-  if (manifest.content != ManifestContent::kData || !HasLiveFiles(manifest)) return false;
+  if (manifest.content != ManifestContent::kData || !table::HasLiveFiles(manifest)) return false;
   const auto may_hold = [&](const PartitionKey& partition) {
     return MayHold(table_, manifest, partition);
   };
@@ -321,7 +322,7 @@ Status RewriteAttempt::CheckInputsWerePlanned() {
   };
   for (const ManifestFile& manifest : planned_) {
     if (open.empty()) break;
-    if (manifest.content != ManifestContent::kData || !HasLiveFiles(manifest)) continue;
+    if (manifest.content != ManifestContent::kData || !table::HasLiveFiles(manifest)) continue;
     if (head_paths_.contains(manifest.manifest_path)) continue;
     LITHIFY_TRY(ForEachEntry(services_.locations, table_, manifest, kLivePaths, visit));
   }
@@ -364,7 +365,7 @@ Result<DeleteChanges> RewriteAttempt::ChangedDeletes() {
   DeleteChanges changes;
   const auto differs = [&](const ManifestFile& manifest,
                            const std::unordered_set<std::string_view>& others) {
-    return manifest.content == ManifestContent::kDeletes && HasLiveFiles(manifest) &&
+    return manifest.content == ManifestContent::kDeletes && table::HasLiveFiles(manifest) &&
            !others.contains(manifest.manifest_path);
   };
   for (const ManifestFile& manifest : planned_) {

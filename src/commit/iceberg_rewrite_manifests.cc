@@ -12,6 +12,7 @@
 #include "commit/iceberg_publish.h"
 #include "commit/iceberg_snapshot.h"
 #include "commit/iceberg_validation.h"
+#include "table/iceberg_snapshot.h"
 
 namespace lithify::commit {
 namespace {
@@ -50,7 +51,7 @@ std::vector<Batch> PlanBatches(const std::vector<ManifestFile>& manifests, int64
   for (size_t i = 0; i < manifests.size(); ++i) {
     const ManifestFile& manifest = manifests[i];
     if (spec_id && manifest.partition_spec_id != *spec_id) continue;
-    if (!HasLiveFiles(manifest) || manifest.manifest_length >= target / 4 * 3) continue;
+    if (!table::HasLiveFiles(manifest) || manifest.manifest_length >= target / 4 * 3) continue;
     Batch& batch = open[{manifest.partition_spec_id, manifest.content}];
     if (batch.bytes + manifest.manifest_length > target * kTargetsPerBatch) {
       CloseBatch(std::exchange(batch, Batch{}), target, batches);

@@ -8,6 +8,7 @@
 
 #include "commit/iceberg_commit.h"
 #include "commit/iceberg_validation.h"
+#include "table/iceberg_snapshot.h"
 
 namespace lithify::commit {
 namespace {
@@ -183,7 +184,7 @@ std::string SnapshotBuilder::codec() const {
 }
 
 Status SnapshotBuilder::Keep(ManifestFile manifest) {
-  if (!HasLiveFiles(manifest)) return {};
+  if (!table::HasLiveFiles(manifest)) return {};
   const bool counted = manifest.added_files_count && manifest.existing_files_count &&
                        manifest.deleted_files_count && manifest.added_rows_count &&
                        manifest.existing_rows_count && manifest.deleted_rows_count;
@@ -313,7 +314,7 @@ Status SnapshotBuilder::CheckManifest(const ManifestFile& manifest,
 
 Status SnapshotBuilder::CheckList(const std::string& location,
                                   std::span<const ManifestFile> expected) const {
-  LITHIFY_TRY_ASSIGN(const std::string bytes, ReadMetadataFile(locations_, location));
+  LITHIFY_TRY_ASSIGN(const std::string bytes, table::ReadMetadataFile(locations_, location));
   LITHIFY_TRY_ASSIGN(const std::vector<ManifestFile> listed,
                      table::ReadManifestList(bytes, location));
   const auto differs = [&](const std::string& what) {

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "base/parallel.h"
-#include "commit/iceberg_commit.h"
 #include "job/iceberg_guard.h"
 #include "job/iceberg_load.h"
 #include "table/iceberg_manifest.h"
+#include "table/iceberg_snapshot.h"
 
 namespace lithify::job {
 namespace {
@@ -182,7 +182,7 @@ Status ReachWalk::Manifest(const iceberg::TableMetadata& table,
   LITHIFY_TRY(One(manifest.manifest_path, FileKind::kManifest, visit));
   if (seen_.contains(manifest.manifest_path)) return {};
   LITHIFY_TRY_ASSIGN(const std::string bytes,
-                     commit::ReadMetadataFile(locations_, manifest.manifest_path));
+                     table::ReadMetadataFile(locations_, manifest.manifest_path));
   const table::ManifestReadOptions read{.metrics = false, .live_only = true, .bounds_of = {}};
   LITHIFY_TRY(table::ReadManifest(
       bytes, manifest, table, read, [&](iceberg::ManifestEntry&& entry) -> Status {
@@ -200,7 +200,7 @@ Result<int64_t> ReachWalk::CountEntries(const iceberg::TableMetadata& table,
   // Damaged metadata may claim any number: no sum of these overflows.
   const auto within = [](int64_t n) { return std::clamp(n, int64_t{0}, int64_t{1} << 40); };
   LITHIFY_TRY(cancel_.Check());
-  LITHIFY_TRY_ASSIGN(const auto manifests, commit::SnapshotManifests(locations_, table, snapshot));
+  LITHIFY_TRY_ASSIGN(const auto manifests, table::SnapshotManifests(locations_, table, snapshot));
   int64_t entries = 0;
   for (const iceberg::ManifestFile& manifest : manifests) {
     if (!seen_.insert(manifest.manifest_path).second) continue;
@@ -219,7 +219,7 @@ Status ReachWalk::Snapshot(const iceberg::TableMetadata& table, const iceberg::S
     LITHIFY_TRY(One(snapshot.manifest_list, FileKind::kManifestList, visit));
     if (seen_.contains(snapshot.manifest_list)) return {};
   }
-  LITHIFY_TRY_ASSIGN(const auto manifests, commit::SnapshotManifests(locations_, table, snapshot));
+  LITHIFY_TRY_ASSIGN(const auto manifests, table::SnapshotManifests(locations_, table, snapshot));
   for (const iceberg::ManifestFile& manifest : manifests) {
     LITHIFY_TRY(Manifest(table, manifest, visit));
   }

@@ -12,11 +12,10 @@
 #include <utility>
 
 #include "base/parallel.h"
-#include "commit/iceberg_commit.h"
-#include "commit/iceberg_manifests.h"
 #include "job/from_exception.h"
 #include "job/iceberg_job.h"
 #include "table/iceberg_manifest.h"
+#include "table/iceberg_snapshot.h"
 #include "table/iceberg_value.h"
 
 namespace lithify::job {
@@ -201,7 +200,7 @@ Status ReadPart(storage::Locations& locations, const iceberg::TableMetadata& tab
   part.numbers = &numbers;
   if (options.cancel != nullptr) LITHIFY_TRY(options.cancel->Check());
   LITHIFY_TRY_ASSIGN(const std::string bytes,
-                     commit::ReadMetadataFile(locations, manifest.manifest_path));
+                     table::ReadMetadataFile(locations, manifest.manifest_path));
   const iceberg::PartitionSpec* spec = table.FindSpec(manifest.partition_spec_id);
   if (spec == nullptr) {
     return Fail(Code::kCorrupt,
@@ -303,11 +302,11 @@ LiveSet PutTogether(const iceberg::TableMetadata& table, const iceberg::Snapshot
 
 Result<LiveSet> LoadLiveFiles(storage::Locations& locations, const iceberg::TableMetadata& table,
                               const iceberg::Snapshot& snapshot, const LiveSetOptions& options) {
-  LITHIFY_TRY_ASSIGN(auto manifests, commit::SnapshotManifests(locations, table, snapshot));
+  LITHIFY_TRY_ASSIGN(auto manifests, table::SnapshotManifests(locations, table, snapshot));
   if (options.matching_only && options.filter != nullptr) {
     std::erase_if(manifests, [&](const ManifestFile& manifest) {
       const iceberg::PartitionSpec* spec = table.FindSpec(manifest.partition_spec_id);
-      if (!commit::HasLiveFiles(manifest)) return true;
+      if (!table::HasLiveFiles(manifest)) return true;
       return manifest.content == iceberg::ManifestContent::kData && spec != nullptr &&
              !options.filter->MayMatch(manifest, *spec);
     });

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "base/text.h"
-#include "commit/iceberg_commit.h"
 #include "job/iceberg_audit.h"
 #include "job/iceberg_files.h"
 #include "job/iceberg_job.h"
 #include "job/iceberg_load.h"
 #include "table/iceberg_metadata.h"
+#include "table/iceberg_snapshot.h"
 
 namespace lithify::job {
 namespace {
@@ -242,7 +242,7 @@ class Orphans {
     for (const plan::ListedFile& file : listing_.files) {
       if (!IsMetadataJson(file.location) || referenced_.contains(file.location)) continue;
       LITHIFY_TRY(cancel_.Check());
-      auto text = commit::ReadMetadataFile(services_.locations, file.location);
+      auto text = table::ReadMetadataFile(services_.locations, file.location);
       if (!text && text.error().code == Code::kNotFound) continue;
       if (!text) return Fail(std::move(text.error()));
       const auto parsed = table::ParseTableMetadata(*text, file.location);

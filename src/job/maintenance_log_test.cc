@@ -9,6 +9,7 @@
 
 #include "commit/iceberg_commit.h"
 #include "job/maintenance_log_fixture.h"
+#include "table/iceberg_snapshot.h"
 
 namespace lithify::job {
 namespace {
@@ -314,7 +315,7 @@ TEST_F(MaintenanceLogTest, T17Q17ReadingWhatIsNewCostsTheSameHoweverMuchThereIs)
   const auto table = catalog_.LoadTable(DefaultLogIdent()).value();
   EXPECT_LE(table.metadata.snapshots.size(), 10u);
   EXPECT_LE(
-      commit::SnapshotManifests(*locations_, table.metadata, *table.metadata.RefSnapshot("main"))
+      table::SnapshotManifests(*locations_, table.metadata, *table.metadata.RefSnapshot("main"))
           ->size(),
       2u);
 }
