@@ -3,7 +3,7 @@
 # module that is not listed, or a third-party header of a library that the module may not use.
 #
 # lithify_module(NAME USES base storage THIRD_PARTY Arrow::arrow)
-set(LITHIFY_MODULES base net config observe storage table catalog plan rewrite commit job embed flightsql sql serve maintain)
+set(LITHIFY_MODULES base net config observe storage table catalog plan rewrite group commit job embed flightsql sql serve maintain)
 
 set(LITHIFY_MAY_USE_base)
 set(LITHIFY_MAY_USE_net base)
@@ -15,8 +15,9 @@ set(LITHIFY_MAY_USE_plan base)
 set(LITHIFY_MAY_USE_sql base)
 set(LITHIFY_MAY_USE_rewrite base storage)
 set(LITHIFY_MAY_USE_config base plan rewrite storage table)
+set(LITHIFY_MAY_USE_group base storage table rewrite)
 set(LITHIFY_MAY_USE_commit base storage catalog table)
-set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite commit)
+set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite group commit)
 set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite job)
 set(LITHIFY_MAY_USE_flightsql base)
 set(LITHIFY_MAY_USE_serve base net config observe storage catalog table plan rewrite job embed flightsql sql)

@@ -6,10 +6,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/from_exception.h"
 #include "base/guard.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "job/from_exception.h"
 #include "table/hive_manifest.h"
 
 namespace lithify::job {

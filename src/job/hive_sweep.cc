@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/from_exception.h"
 #include "base/parallel.h"
 #include "job/explained_files.h"
-#include "job/from_exception.h"
 #include "job/hive_events.h"
 #include "job/hive_gc.h"
 #include "job/hive_job.h"

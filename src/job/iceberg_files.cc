@@ -131,16 +131,6 @@ class Removal {
 
 }  // namespace
 
-bool IsNamed(const Error& error, std::string_view name) {
-  return !name.empty() && error.context.starts_with(name) &&
-         (error.context.size() == name.size() || error.context[name.size()] == ':');
-}
-
-Error NameByLocation(Error error, const std::string& key, const std::string& location) {
-  if (IsNamed(error, key)) error.context.replace(0, key.size(), location);
-  return error;
-}
-
 Status SameTable(const catalog::LoadedTable& seen, const catalog::LoadedTable& now) {
   if (now.metadata.table_uuid == seen.metadata.table_uuid) return {};
   return Fail(Code::kConflict, "another table has this name now", seen.ident.ToString(),

@@ -97,11 +97,6 @@ Status RemoveUnreached(const IcebergServices& services, const catalog::LoadedTab
 // share fits half of the memory. At most 1,000 times, whatever damaged metadata claims.
 size_t PassesFor(int64_t names, int64_t memory_bytes);
 
-// Whether the error's context begins with it.
-bool IsNamed(const Error& error, std::string_view name);
-// The same error by the table's location, where its context begins with the store's key.
-Error NameByLocation(Error error, const std::string& key, const std::string& location);
-
 // kConflict if the name stands for another table by now.
 Status SameTable(const catalog::LoadedTable& seen, const catalog::LoadedTable& now);
 

@@ -3,10 +3,11 @@
 #include <utility>
 
 #include "commit/iceberg_commit.h"
+#include "group/live_files.h"
+#include "group/target.h"
 #include "job/iceberg_audit.h"
 #include "job/iceberg_load.h"
 #include "job/iceberg_rewrite.h"
-#include "job/iceberg_target.h"
 
 namespace lithify::job {
 namespace {
@@ -30,8 +31,9 @@ Result<DebtResult> Look(const IcebergServices& services, const IcebergSettings& 
   const plan::RewriteOptions resolved = WithTableDefaults(options, table.metadata);
   LITHIFY_TRY(plan::CheckOptions(resolved));
   if (const iceberg::Snapshot* head = table.metadata.RefSnapshot("main")) {
-    const LiveSetOptions load{.filter = nullptr, .threads = settings.threads, .cancel = nullptr};
-    auto loaded = LoadLiveFiles(services.locations, table.metadata, *head, load);
+    const group::LiveSetOptions load{
+        .filter = nullptr, .threads = settings.threads, .cancel = nullptr};
+    auto loaded = group::LoadLiveFiles(services.locations, table.metadata, *head, load);
     if (!loaded) {
       return Fail(IfMovedOn(services, table, std::move(loaded.error())).In(result.health.table));
     }
@@ -43,7 +45,7 @@ Result<DebtResult> Look(const IcebergServices& services, const IcebergSettings& 
   if (with_plan) {
     result.plan = plan::PlanRewrite(result.live, index, resolved);
     for (const iceberg::PartitionKey& key : result.live.partitions) {
-      result.partition_names.push_back(PartitionName(table.metadata, key));
+      result.partition_names.push_back(group::PartitionName(table.metadata, key));
     }
   }
   result.metadata = std::move(table.metadata);

@@ -6,15 +6,17 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/from_exception.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "group/live_files.h"
+#include "group/repartition.h"
+#include "group/target.h"
 #include "job/explained_files.h"
-#include "job/from_exception.h"
 #include "job/iceberg_audit.h"
 #include "job/iceberg_files.h"
 #include "job/iceberg_guard.h"
 #include "job/iceberg_load.h"
-#include "job/iceberg_target.h"
 #include "table/iceberg_filter.h"
 
 namespace lithify::job {
@@ -39,39 +41,7 @@ constexpr const char* kDamagedFileHint =
 constexpr int64_t kMovedRecordBytes = 16;
 constexpr int64_t kMovedRecordsMin = 1 << 20;
 
-// Of the memory of a group whose rows move: the rest holds their positions.
-int64_t PartMemory(int64_t memory_bytes) { return memory_bytes / 4 * 3; }
-
 Duration BackOff(int attempt) { return std::chrono::milliseconds(50) * (1 << (attempt - 1)); }
-
-// Adds one partition's report to that of its group, in which each input counts once. What the scan
-// and the rewrite counted, each on its own, must agree (R100).
-Status CountPart(const rewrite::SplitRows& split, const PartitionPart& part,
-                 const rewrite::GroupReport& report, rewrite::GroupReport& group) {
-  if (report.rows_out != part.rows || report.rows_per_input.size() != part.files.size()) {
-    return Fail(Code::kCorrupt,
-                std::to_string(report.rows_out) + " rows were written instead of " +
-                    std::to_string(part.rows),
-                "output-spec-id", "please report this; nothing was committed");
-  }
-  for (size_t i = 0; i < part.files.size(); ++i) {
-    const size_t file = part.files[i];
-    if (report.rows_per_input[i] != split.rows_per_file[file]) {
-      return Fail(Code::kCorrupt,
-                  "an input had " + std::to_string(split.rows_per_file[file]) + " rows and then " +
-                      std::to_string(report.rows_per_input[i]),
-                  "output-spec-id", "somebody changes the file; nothing was committed");
-    }
-    group.rows_per_input[file] = report.rows_per_input[i];
-  }
-  group.rows_out += report.rows_out;
-  group.bytes_out += report.bytes_out;
-  for (const auto& [tier, chunks] : report.tiers) group.tiers[tier] += chunks;
-  for (const auto& [way, chunks] : report.splices) group.splices[way] += chunks;
-  for (const auto& [why, chunks] : report.recoded) group.recoded[why] += chunks;
-  std::ranges::copy(report.notes, std::back_inserter(group.notes));
-  return {};
-}
 
 }  // namespace
 
@@ -162,8 +132,10 @@ Status IcebergRewrite::Load() {
   }
   options_ = WithTableDefaults(options_, metadata);
   if (request_.output_spec_id) {
-    LITHIFY_TRY_ASSIGN(output_rule_, MakePartitionRule(metadata, *request_.output_spec_id,
-                                                       request_.max_output_partitions));
+    // Whether it can be followed is told before anything is read.
+    const auto rule = group::MakePartitionRule(metadata, *request_.output_spec_id,
+                                               request_.max_output_partitions);
+    if (!rule) return Fail(Error(rule.error()));
     options_.output_spec_id = request_.output_spec_id;
     const int64_t memory = settings_.memory_bytes / std::max(1, settings_.threads);
     options_.max_moved_group_records = std::max(kMovedRecordsMin, memory / kMovedRecordBytes);
@@ -181,14 +153,14 @@ Status IcebergRewrite::Load() {
     return {};
   }
   snapshot_ = *head;
-  LITHIFY_TRY_ASSIGN(target_, MakeTarget(metadata));
-  delete_target_ = WithDroppedColumns(*target_, metadata);
+  LITHIFY_TRY_ASSIGN(target_, group::MakeTarget(metadata));
+  delete_target_ = group::WithDroppedColumns(*target_, metadata);
   LITHIFY_TRY_ASSIGN(const auto filter,
                      table::FileFilter::Parse(request_.where, metadata.schema()));
-  const LiveSetOptions load{.filter = request_.where.empty() ? nullptr : &filter,
-                            .threads = settings_.threads,
-                            .cancel = &cancel_};
-  auto live = LoadLiveFiles(services_.locations, metadata, snapshot_, load);
+  const group::LiveSetOptions load{.filter = request_.where.empty() ? nullptr : &filter,
+                                   .threads = settings_.threads,
+                                   .cancel = &cancel_};
+  auto live = group::LoadLiveFiles(services_.locations, metadata, snapshot_, load);
   if (!live) {
     return Fail(IfMovedOn(services_, table_, std::move(live.error())).In(result_.table));
   }
@@ -198,7 +170,7 @@ Status IcebergRewrite::Load() {
   writer_bytes_ = WriterBytes();
   result_.partition_names.clear();
   for (const iceberg::PartitionKey& key : result_.live.partitions) {
-    result_.partition_names.push_back(PartitionName(metadata, key));
+    result_.partition_names.push_back(group::PartitionName(metadata, key));
   }
   return {};
 }
@@ -234,7 +206,8 @@ int IcebergRewrite::GroupsAtOnce() const {
   if (request_.groups_at_once_max > 0) most = std::min<int64_t>(most, request_.groups_at_once_max);
   if (writer_bytes_ > 0) {
     const bool moves = std::ranges::any_of(groups, &plan::FileGroup::moves);
-    const int64_t memory = moves ? PartMemory(settings_.memory_bytes) : settings_.memory_bytes;
+    const int64_t memory =
+        moves ? group::PartMemory(settings_.memory_bytes) : settings_.memory_bytes;
     most = std::min(most, memory / 4 / writer_bytes_);
   }
   return static_cast<int>(std::clamp<int64_t>(most, 1, std::max<int64_t>(1, std::ssize(groups))));
@@ -261,11 +234,11 @@ Status IcebergRewrite::Explain() {
   std::vector<std::optional<Error>> errors(chosen.size());
   ForEach(chosen.size(), GroupsAtOnce(), [&](size_t i) {
     try {
-      auto plan = ExplainGroup(groups[chosen[i]]);
+      auto plan = ExplainGroup(chosen[i]);
       if (plan)
         result_.tier_plans[chosen[i]] = std::move(*plan);
       else
-        errors[i] = InTable(groups[chosen[i]], std::move(plan.error()));
+        errors[i] = WithHint(std::move(plan.error()));
     } catch (const std::exception& e) {
       errors[i] = FromException(e, result_.table);
     }
@@ -282,16 +255,40 @@ Status IcebergRewrite::Explain() {
   return {};
 }
 
-Result<rewrite::TierPlan> IcebergRewrite::ExplainGroup(const plan::FileGroup& group) {
-  LITHIFY_TRY(cancel_.Check());
-  std::shared_ptr<storage::Store> store;
-  LITHIFY_TRY_ASSIGN(auto inputs, MakeInputs(group, store));
-  const auto& key = result_.live.partitions[static_cast<size_t>(group.partition)];
-  std::vector<std::string> notes;
-  const PartOptions options{.outputs = std::max(1, group.outputs), .memory_bytes = GroupMemory()};
-  LITHIFY_TRY_ASSIGN(const auto request, MakeRequest(DataLocation(table_.metadata, key),
-                                                     std::move(inputs), options, store, notes));
-  return services_.make_runner(*store)->Explain(request, cancel_);
+Result<rewrite::TierPlan> IcebergRewrite::ExplainGroup(size_t g) {
+  return group::ExplainGroup(GroupParts(), View(), Task(g), result_.plan.groups[g].data_files,
+                             {.memory_bytes = GroupMemory()}, cancel_);
+}
+
+group::GroupServices IcebergRewrite::GroupParts() const {
+  return {services_.locations, services_.make_runner, services_.clock, services_.random};
+}
+
+group::TableView IcebergRewrite::View() const {
+  return {.metadata = table_.metadata,
+          .live = result_.live,
+          .index = *index_,
+          .target = target_,
+          .delete_target = delete_target_};
+}
+
+group::GroupTask IcebergRewrite::Task(size_t g) const {
+  const plan::FileGroup& group = result_.plan.groups[g];
+  group::GroupTask task{.job_id = result_.job_id,
+                        .number = static_cast<int64_t>(g),
+                        .table = result_.table,
+                        .metadata_location = table_.metadata_location,
+                        .snapshot_id = snapshot_.snapshot_id,
+                        .outputs = std::max(1, group.outputs),
+                        .sizes = plan::SizesOf(options_),
+                        .max_output_partitions = request_.max_output_partitions,
+                        .verify = settings_.verify};
+  if (group.moves) task.output_spec_id = options_.output_spec_id;
+  task.data_files.reserve(group.data_files.size());
+  for (const int32_t index : group.data_files) {
+    task.data_files.push_back(result_.live.data_files[static_cast<size_t>(index)].path);
+  }
+  return task;
 }
 
 Status IcebergRewrite::RewriteGroups() {
@@ -305,7 +302,7 @@ Status IcebergRewrite::RewriteGroups() {
   work_.resize(groups.size());
   ForEach(groups.size(), at_once, [&](size_t i) {
     if (stop_.load()) return;
-    work_[i] = RewriteGroup(groups[i], threads, memory);
+    work_[i] = RewriteGroup(i, threads, memory);
     services_.progress.AddItem();
     const auto& error = work_[i].error;
     if (error && error->code != Code::kUnsupported && !request_.partial_progress) stop_ = true;
@@ -313,218 +310,36 @@ Status IcebergRewrite::RewriteGroups() {
   return cancel_.Check();
 }
 
-IcebergRewrite::GroupWork IcebergRewrite::RewriteGroup(const plan::FileGroup& group, int threads,
+IcebergRewrite::GroupWork IcebergRewrite::RewriteGroup(size_t g, int threads,
                                                        int64_t memory_bytes) {
   GroupWork work;
   try {
-    Status status = RewriteInto(group, threads, memory_bytes, work);
-    if (status)
+    const group::GroupBounds bounds{
+        .threads = threads, .memory_bytes = memory_bytes, .on_progress = [this](int64_t bytes) {
+          services_.progress.AddBytes(bytes);
+        }};
+    auto result = group::RewriteGroup(GroupParts(), View(), Task(g),
+                                      result_.plan.groups[g].data_files, bounds, cancel_);
+    if (result) {
       work.done = true;
-    else
-      work.error = InTable(group, std::move(status.error()));
+      work.result = std::move(*result);
+    } else {
+      work.error = WithHint(std::move(result.error()));
+    }
   } catch (const std::exception& e) {
     work.error = FromException(e, result_.table);
   }
   return work;
 }
 
-// What is a key to the store is a location in the table, and what helps against a damaged file is
-// another thing in a table than in a tree of files.
-Error IcebergRewrite::InTable(const plan::FileGroup& group, Error error) const {
-  for (const int32_t index : group.data_files) {
-    const std::string& path = result_.live.data_files[static_cast<size_t>(index)].path;
-    const auto place = services_.locations.Resolve(path);
-    if (place) error = NameByLocation(std::move(error), place->key, path);
-  }
-  const auto home = services_.locations.Resolve(table_.metadata.location);
-  if (home && error.context.starts_with(home->key + "/")) {
-    error.context.replace(0, home->key.size(), table_.metadata.location);
-  }
-  const auto named = [&](const auto& file) { return IsNamed(error, file.path); };
+// What helps against a damaged file is another thing in a table than in a tree of files.
+Error IcebergRewrite::WithHint(Error error) const {
+  const auto named = [&](const auto& file) { return storage::IsNamed(error, file.path); };
   if (error.code == Code::kCorrupt && (std::ranges::any_of(result_.live.data_files, named) ||
                                        std::ranges::any_of(result_.live.delete_files, named))) {
     error.hint = kDamagedFileHint;
   }
   return error;
-}
-
-Result<std::vector<rewrite::InputFile>> IcebergRewrite::MakeInputs(
-    const plan::FileGroup& group, std::shared_ptr<storage::Store>& store) {
-  std::map<int32_t, std::vector<std::pair<int, iceberg::Value>>> constants;  // By partition.
-  std::vector<rewrite::InputFile> inputs;
-  inputs.reserve(group.data_files.size());
-  for (const int32_t index : group.data_files) {
-    const iceberg::LiveDataFile& file = result_.live.data_files[static_cast<size_t>(index)];
-    LITHIFY_TRY_ASSIGN(auto place, services_.locations.Resolve(file.path));
-    if (!store) store = place.store;
-    if (store != place.store) {
-      return Fail(Code::kUnsupported, "the files of one group are in several stores", file.path);
-    }
-    const auto [values, added] = constants.try_emplace(file.partition);
-    if (added) {
-      values->second = IdentityValues(table_.metadata,
-                                      result_.live.partitions[static_cast<size_t>(file.partition)]);
-    }
-    inputs.push_back({.key = std::move(place.key),
-                      .size = file.size,
-                      .deleted = nullptr,
-                      .records = file.records,
-                      .first_row_id = file.first_row_id,
-                      .data_sequence_number = file.sequence_number,
-                      .constants = values->second});
-  }
-  return inputs;
-}
-
-Status IcebergRewrite::RewriteInto(const plan::FileGroup& group, int threads, int64_t memory_bytes,
-                                   GroupWork& work) {
-  LITHIFY_TRY(cancel_.Check());
-  LITHIFY_TRY_ASSIGN(auto inputs, MakeInputs(group, work.store));
-  const DeleteScope scope{.locations = services_.locations,
-                          .live = result_.live,
-                          .index = *index_,
-                          .target = delete_target_,
-                          .memory_bytes = memory_bytes / 2,
-                          .cancel = cancel_};
-  LITHIFY_TRY_ASSIGN(auto deletes, ResolveDeletes(scope, group.data_files, inputs));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    inputs[i].deleted = deletes.files[i].rows;
-    const int64_t deleted = deletes.files[i].by_position + deletes.files[i].by_equality;
-    const auto& file = result_.live.data_files[static_cast<size_t>(group.data_files[i])];
-    work.inputs.push_back(
-        {.path = file.path,
-         .records = file.records,
-         .rows_deleted = deleted,
-         .partition = result_.live.partitions[static_cast<size_t>(file.partition)]});
-    work.rows_deleted += deleted;
-  }
-  work.named_paths = std::move(deletes.named_paths);
-  if (group.moves) {
-    LITHIFY_TRY(Repartition(group, inputs, threads, memory_bytes, work));
-  } else {
-    const PartOptions options{
-        .outputs = std::max(1, group.outputs),
-        .outputs_max = static_cast<int>(group.data_files.size()),
-        .threads = threads,
-        .memory_bytes = memory_bytes,
-        .on_progress = [this](int64_t bytes) { services_.progress.AddBytes(bytes); }};
-    const auto& key = result_.live.partitions[static_cast<size_t>(group.partition)];
-    LITHIFY_TRY_ASSIGN(work.report, RewritePart(key, std::move(inputs), options, work));
-  }
-  // The same sums by another way: what the runner counted against what the deletes say (R100).
-  if (work.report.rows_in - work.report.rows_out != work.rows_deleted) {
-    return Fail(Code::kCorrupt,
-                "rows read " + std::to_string(work.report.rows_in) + ", written " +
-                    std::to_string(work.report.rows_out) + ", deleted " +
-                    std::to_string(work.rows_deleted),
-                result_.table, "please report this; nothing was committed");
-  }
-  return {};
-}
-
-Result<rewrite::GroupReport> IcebergRewrite::RewritePart(const iceberg::PartitionKey& key,
-                                                         std::vector<rewrite::InputFile> inputs,
-                                                         const PartOptions& options,
-                                                         GroupWork& work) {
-  const std::string location = DataLocation(table_.metadata, key);
-  std::vector<std::string> notes;
-  LITHIFY_TRY_ASSIGN(const auto request,
-                     MakeRequest(location, std::move(inputs), options, work.store, notes));
-  const auto runner = services_.make_runner(*work.store);
-  LITHIFY_TRY_ASSIGN(auto report, runner->Run(request, cancel_));
-  std::ranges::move(notes, std::back_inserter(report.notes));
-  for (const rewrite::OutputFile& output : report.outputs) {
-    work.output_keys.push_back(request.partition + output.name);
-    work.outputs.push_back(ToDataFile(key, location, output));
-  }
-  return report;
-}
-
-Result<rewrite::GroupRequest> IcebergRewrite::MakeRequest(
-    const std::string& location, std::vector<rewrite::InputFile> inputs, const PartOptions& options,
-    const std::shared_ptr<storage::Store>& store, std::vector<std::string>& notes) {
-  LITHIFY_TRY_ASSIGN(const auto place, services_.locations.Resolve(location + "x"));
-  if (place.store != store) {
-    return Fail(Code::kUnsupported, "the data location is in another store than the inputs",
-                location);
-  }
-  rewrite::GroupRequest request;
-  request.job_id = result_.job_id;
-  request.partition = place.key.substr(0, place.key.size() - 1);
-  request.inputs = std::move(inputs);
-  request.table = target_;
-  request.shape = MakeShape(table_.metadata, options_, notes);
-  request.shape.outputs = options.outputs;
-  request.shape.outputs_max = options.outputs_max;
-  request.verify = settings_.verify;
-  request.threads = options.threads;
-  request.memory_bytes = options.memory_bytes;
-  request.new_name = [this] { return MakeUuidV7(services_.clock, services_.random) + ".parquet"; };
-  request.on_progress = options.on_progress;
-  return request;
-}
-
-Status IcebergRewrite::Repartition(const plan::FileGroup& group,
-                                   const std::vector<rewrite::InputFile>& inputs, int threads,
-                                   int64_t memory_bytes, GroupWork& work) {
-  const rewrite::ScanBounds bounds{.memory_bytes = memory_bytes / 2, .cancel = &cancel_};
-  LITHIFY_TRY_ASSIGN(const auto split, rewrite::SplitByPartition(*work.store, *target_,
-                                                                 output_rule_, inputs, bounds));
-  int64_t rows_all = 0;
-  for (const rewrite::PartitionRows& partition : split.partitions) rows_all += partition.rows;
-  const double row_bytes =
-      group.records > 0 ? static_cast<double>(group.bytes) / static_cast<double>(group.records) : 0;
-  work.report.rows_per_input.assign(inputs.size(), -1);
-  int64_t rows_done = 0;
-  int64_t bytes_done = 0;
-  for (size_t number = 0; number < PartsOf(split); ++number) {
-    LITHIFY_TRY(cancel_.Check());
-    PartitionPart part = MakePart(split, number, *options_.output_spec_id, inputs);
-    const auto bytes = static_cast<int64_t>(row_bytes * static_cast<double>(part.rows));
-    const PartOptions options{.outputs = plan::PlannedOutputs(options_, bytes),
-                              .threads = threads,
-                              .memory_bytes = PartMemory(memory_bytes)};
-    LITHIFY_TRY_ASSIGN(const auto report,
-                       RewritePart(part.key, std::move(part.inputs), options, work));
-    LITHIFY_TRY(CountPart(split, part, report, work.report));
-    rows_done += part.rows;
-    // Of the input's bytes, which each part reads anew.
-    const double share =
-        rows_all > 0 ? static_cast<double>(rows_done) / static_cast<double>(rows_all) : 1;
-    const auto until = static_cast<int64_t>(share * static_cast<double>(group.bytes));
-    services_.progress.AddBytes(until - bytes_done);
-    bytes_done = until;
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (work.report.rows_per_input[i] < 0) {
-      return Fail(Code::kInternal, "an input was not read", inputs[i].key);
-    }
-    work.report.rows_in += work.report.rows_per_input[i];
-    work.report.bytes_in += inputs[i].size;
-  }
-  work.report.rows_deleted = work.report.rows_in - work.report.rows_out;
-  return {};
-}
-
-iceberg::DataFile IcebergRewrite::ToDataFile(const iceberg::PartitionKey& key,
-                                             const std::string& location,
-                                             const rewrite::OutputFile& output) {
-  iceberg::DataFile file;
-  file.content = iceberg::FileContent::kData;
-  file.file_path = location + output.name;
-  file.file_format = "PARQUET";
-  file.spec_id = key.spec_id;
-  file.partition = key.values;
-  file.record_count = output.rows;
-  file.file_size_in_bytes = output.size;
-  file.column_sizes = output.metrics.column_sizes;
-  file.value_counts = output.metrics.value_counts;
-  file.null_value_counts = output.metrics.null_value_counts;
-  file.nan_value_counts = output.metrics.nan_value_counts;
-  file.lower_bounds = output.metrics.lower_bounds;
-  file.upper_bounds = output.metrics.upper_bounds;
-  file.split_offsets = output.split_offsets;
-  return file;
 }
 
 Status IcebergRewrite::SortFailures() {
@@ -546,12 +361,12 @@ Status IcebergRewrite::SortFailures() {
 
 std::vector<commit::DeleteRef> IcebergRewrite::Covered(const std::vector<size_t>& groups) const {
   std::unordered_set<std::string_view> replaced;
-  std::map<int32_t, const std::vector<std::string>*> named;
+  std::map<std::string_view, const std::vector<std::string>*> named;
   for (size_t g = 0; g < work_.size(); ++g) {
     // Earlier commits of this job have replaced their inputs, too.
     if (!work_[g].committed && std::ranges::find(groups, g) == groups.end()) continue;
-    for (const auto& input : work_[g].inputs) replaced.insert(input.path);
-    for (const auto& [index, paths] : work_[g].named_paths) named[index] = &paths;
+    for (const auto& input : work_[g].result.inputs) replaced.insert(input.path);
+    for (const auto& [path, paths] : work_[g].result.named_paths) named[path] = &paths;
   }
   // Deletes that some remaining live file needs, by the rules of scan planning.
   const auto& live = result_.live;
@@ -573,9 +388,7 @@ std::vector<commit::DeleteRef> IcebergRewrite::Covered(const std::vector<size_t>
     const iceberg::LiveDeleteFile& file = live.delete_files[d];
     if (!candidate[d]) continue;
     const std::vector<std::string>* paths = nullptr;
-    if (const auto found = named.find(static_cast<int32_t>(d)); found != named.end()) {
-      paths = found->second;
-    }
+    if (const auto found = named.find(file.path); found != named.end()) paths = found->second;
     // A position delete file that was read is needed only by files that it names (R102).
     const bool by_paths = paths != nullptr && std::ranges::none_of(*paths, [&](const auto& path) {
                             return remaining.contains(path);
@@ -604,8 +417,13 @@ Result<commit::CommittedSnapshot> IcebergRewrite::CommitGroups(const std::vector
   request.format_version = table_.metadata.format_version;
   request.default_spec_id = table_.metadata.default_spec_id;
   for (const size_t g : groups) {
-    std::ranges::copy(work_[g].inputs, std::back_inserter(request.inputs));
-    std::ranges::copy(work_[g].outputs, std::back_inserter(request.outputs));
+    for (const group::GroupInput& input : work_[g].result.inputs) {
+      request.inputs.push_back({.path = input.path,
+                                .records = input.records,
+                                .rows_deleted = input.rows_deleted,
+                                .partition = input.partition});
+    }
+    std::ranges::copy(work_[g].result.outputs, std::back_inserter(request.outputs));
   }
   request.removed_deletes = Covered(groups);
   request.commit_attempts = kCommitAttempts;
@@ -658,7 +476,7 @@ Result<bool> IcebergRewrite::PartialCommits(const std::vector<std::vector<size_t
     Error error = std::move(committed.error());
     if (error.code == Code::kUnknownOutcome) {
       // Nobody knows whose these are: they stay, and so does everything after them unwritten.
-      for (const size_t g : batch) work_[g].output_keys.clear();
+      for (const size_t g : batch) work_[g].result.outputs.clear();
       for (GroupWork& work : work_) RemoveOutputs(work);
       return Fail(std::move(error));
     }
@@ -681,7 +499,7 @@ void IcebergRewrite::LearnFromConflict() {
   if (!now) return;
   const iceberg::Snapshot* head = now->metadata.RefSnapshot(request_.branch);
   if (head == nullptr) return;
-  auto live = LoadLiveFiles(services_.locations, now->metadata, *head, {});
+  auto live = group::LoadLiveFiles(services_.locations, now->metadata, *head, {});
   if (!live) return;
   std::unordered_set<std::string_view> data;
   std::set<std::pair<std::string_view, int64_t>> deletes;
@@ -723,22 +541,23 @@ void IcebergRewrite::Count(const std::vector<size_t>& groups,
   for (const size_t g : groups) {
     GroupWork& work = work_[g];
     work.committed = true;
-    work.output_keys.clear();  // They are the table's now.
+    const group::GroupResult& done = work.result;
     ++result_.groups;
-    result_.files_rewritten += static_cast<int64_t>(work.inputs.size());
-    result_.files_added += static_cast<int64_t>(work.outputs.size());
-    result_.bytes_in += work.report.bytes_in;
-    result_.bytes_out += work.report.bytes_out;
-    result_.rows_in += work.report.rows_in;
-    result_.rows_out += work.report.rows_out;
-    result_.rows_removed += work.rows_deleted;
-    event.rows += work.report.rows_out;
-    event.bytes_in += work.report.bytes_in;
-    event.bytes_out += work.report.bytes_out;
-    for (const auto& [tier, chunks] : work.report.tiers) result_.tiers[tier] += chunks;
-    for (const auto& [way, chunks] : work.report.splices) result_.splices[way] += chunks;
-    for (const auto& [why, chunks] : work.report.recoded) result_.recoded[why] += chunks;
-    std::ranges::copy(work.report.notes, std::back_inserter(result_.notes));
+    result_.files_rewritten += static_cast<int64_t>(done.inputs.size());
+    result_.files_added += static_cast<int64_t>(done.outputs.size());
+    result_.bytes_in += done.report.bytes_in;
+    result_.bytes_out += done.report.bytes_out;
+    result_.rows_in += done.report.rows_in;
+    result_.rows_out += done.report.rows_out;
+    result_.rows_removed += done.rows_deleted;
+    event.rows += done.report.rows_out;
+    event.bytes_in += done.report.bytes_in;
+    event.bytes_out += done.report.bytes_out;
+    for (const auto& [tier, chunks] : done.report.tiers) result_.tiers[tier] += chunks;
+    for (const auto& [way, chunks] : done.report.splices) result_.splices[way] += chunks;
+    for (const auto& [why, chunks] : done.report.recoded) result_.recoded[why] += chunks;
+    std::ranges::copy(done.report.notes, std::back_inserter(result_.notes));
+    work.result.outputs.clear();  // They are the table's now.
   }
   std::ranges::sort(result_.notes);
   const auto repeated = std::ranges::unique(result_.notes);
@@ -749,14 +568,10 @@ void IcebergRewrite::Count(const std::vector<size_t>& groups,
 }
 
 void IcebergRewrite::RemoveOutputs(GroupWork& work) {
-  for (size_t i = 0; i < work.output_keys.size(); ++i) {
-    const Status removed = work.store->Remove(work.output_keys[i]);
-    if (!removed && removed.error().code != Code::kNotFound) {
-      result_.notes.push_back("an output of a failed attempt stays: " + work.outputs[i].file_path +
-                              ": " + removed.error().ToString());
-    }
+  for (const std::string& left : group::RemoveOutputs(services_.locations, work.result.outputs)) {
+    result_.notes.push_back("an output of a failed attempt stays: " + left);
   }
-  work.output_keys.clear();
+  work.result.outputs.clear();
 }
 
 std::string IcebergRewrite::Landed() const {

@@ -19,9 +19,8 @@
 #include "base/iceberg.h"
 #include "base/result.h"
 #include "commit/iceberg_commit.h"
-#include "job/iceberg_deletes.h"
+#include "group/table_group.h"
 #include "job/iceberg_job.h"
-#include "job/iceberg_repartition.h"
 
 namespace lithify::job {
 
@@ -39,13 +38,7 @@ class IcebergRewrite {
     bool done = false;
     bool committed = false;
     std::optional<Error> error;  // Known failure: nothing of the group is left.
-    std::shared_ptr<storage::Store> store;
-    std::vector<std::string> output_keys;
-    std::vector<commit::RewriteCommit::Input> inputs;
-    std::vector<iceberg::DataFile> outputs;
-    std::map<int32_t, std::vector<std::string>> named_paths;
-    rewrite::GroupReport report;
-    int64_t rows_deleted = 0;
+    group::GroupResult result;   // Its outputs are there until they are committed or removed.
   };
 
   // True when the result is final.
@@ -59,37 +52,14 @@ class IcebergRewrite {
   int64_t GroupMemory() const;
   // Of a dry run: what footers tell of the tiers of each group.
   Status Explain();
-  Result<rewrite::TierPlan> ExplainGroup(const plan::FileGroup& group);
+  Result<rewrite::TierPlan> ExplainGroup(size_t g);
+  // Group `g` of the plan, by names.
+  group::GroupTask Task(size_t g) const;
+  group::TableView View() const;
+  group::GroupServices GroupParts() const;
   Status RewriteGroups();
-  GroupWork RewriteGroup(const plan::FileGroup& group, int threads, int64_t memory_bytes);
-  Error InTable(const plan::FileGroup& group, Error error) const;
-  Status RewriteInto(const plan::FileGroup& group, int threads, int64_t memory_bytes,
-                     GroupWork& work);
-  // Under which bounds and how the rows of one partition are written.
-  struct PartOptions {
-    int outputs = 1;
-    int outputs_max = 0;  // 0: no bound.
-    int threads = 1;
-    int64_t memory_bytes = 0;
-    std::function<void(int64_t)> on_progress = {};
-  };
-  Result<rewrite::GroupRequest> MakeRequest(const std::string& location,
-                                            std::vector<rewrite::InputFile> inputs,
-                                            const PartOptions& options,
-                                            const std::shared_ptr<storage::Store>& store,
-                                            std::vector<std::string>& notes);
-  // Writes the rows of the inputs that are not deleted to one partition; adds the outputs to
-  // `work`, also where they are to be removed after an error.
-  Result<rewrite::GroupReport> RewritePart(const iceberg::PartitionKey& key,
-                                           std::vector<rewrite::InputFile> inputs,
-                                           const PartOptions& options, GroupWork& work);
-  // Each partition of the output spec is a part of its own; the sums are over the group.
-  Status Repartition(const plan::FileGroup& group, const std::vector<rewrite::InputFile>& inputs,
-                     int threads, int64_t memory_bytes, GroupWork& work);
-  Result<std::vector<rewrite::InputFile>> MakeInputs(const plan::FileGroup& group,
-                                                     std::shared_ptr<storage::Store>& store);
-  static iceberg::DataFile ToDataFile(const iceberg::PartitionKey& key, const std::string& location,
-                                      const rewrite::OutputFile& output);
+  GroupWork RewriteGroup(size_t g, int threads, int64_t memory_bytes);
+  Error WithHint(Error error) const;
   // Groups that failed while others may go on; an error if the job cannot.
   Status SortFailures();
   Result<bool> CommitAll();
@@ -121,8 +91,7 @@ class IcebergRewrite {
   std::shared_ptr<const rewrite::TableTarget> target_;
   rewrite::TableTarget delete_target_;  // With the columns that only deletes may still compare.
   std::optional<iceberg::DeleteIndex> index_;
-  rewrite::PartitionRule output_rule_;  // With an output spec.
-  std::vector<GroupWork> work_;         // By group of the plan.
+  std::vector<GroupWork> work_;  // By group of the plan.
   std::map<iceberg::PartitionKey, int> conflicts_;
   int64_t writer_bytes_ = 0;       // What the writer of an output holds.
   std::atomic<bool> stop_{false};  // A group failed in a way that ends the job.

@@ -14,10 +14,10 @@
 
 #include "base/delete_index.h"
 #include "base/text.h"
-#include "job/iceberg_deletes.h"
-#include "job/iceberg_files.h"
+#include "group/deletes.h"
+#include "group/live_files.h"
+#include "group/target.h"
 #include "job/iceberg_load.h"
-#include "job/iceberg_target.h"
 #include "rewrite/table_batches.h"
 #include "table/iceberg_filter.h"
 
@@ -59,10 +59,10 @@ class Scan final : public IcebergScan {
 
   Status Open(const iceberg::TableMetadata& table, const ScanVersion& version,
               const ScanRequest& request) {
-    LITHIFY_TRY_ASSIGN(auto target, MakeTarget(table));
+    LITHIFY_TRY_ASSIGN(auto target, group::MakeTarget(table));
     target_ = *target;
     target_.row_lineage = false;
-    delete_target_ = WithDroppedColumns(target_, table);
+    delete_target_ = group::WithDroppedColumns(target_, table);
     target_.schema = *version.schema;
     target_.schema.fields.clear();
     for (const int id : request.field_ids) {
@@ -78,14 +78,14 @@ class Scan final : public IcebergScan {
     if (auto parsed = table::FileFilter::Parse(request.where, *version.schema)) {
       filter = std::move(*parsed);
     }
-    LITHIFY_TRY_ASSIGN(live_, LoadLiveFiles(locations_, table, *version.snapshot,
-                                            {.filter = filter ? &*filter : nullptr,
-                                             .matching_only = !request.count_live,
-                                             .threads = threads_,
-                                             .cancel = cancel_}));
+    LITHIFY_TRY_ASSIGN(live_, group::LoadLiveFiles(locations_, table, *version.snapshot,
+                                                   {.filter = filter ? &*filter : nullptr,
+                                                    .matching_only = !request.count_live,
+                                                    .threads = threads_,
+                                                    .cancel = cancel_}));
     index_ = std::make_unique<iceberg::DeleteIndex>(live_);
     for (const iceberg::PartitionKey& key : live_.partitions) {
-      constants_.push_back(IdentityValues(table, key));
+      constants_.push_back(group::IdentityValues(table, key));
     }
     MakeChunks();
     return StartWorkers();
@@ -203,7 +203,8 @@ class Scan final : public IcebergScan {
     input.deleted = std::move(deleted);
     auto read = ReadInput(*store, input);
     if (read) return {};
-    return Fail(Explain(NameByLocation(std::move(read.error()), input.key, file.path), file.path));
+    return Fail(
+        Explain(storage::NameByLocation(std::move(read.error()), input.key, file.path), file.path));
   }
 
   Status ReadInput(storage::Store& store, const rewrite::InputFile& input) {
@@ -250,13 +251,13 @@ class Scan final : public IcebergScan {
       LITHIFY_TRY_ASSIGN(auto input, InputOf(live_.data_files[static_cast<size_t>(index)], store));
       inputs.push_back(std::move(input));
     }
-    const DeleteScope scope{.locations = locations_,
-                            .live = live_,
-                            .index = *index_,
-                            .target = delete_target_,
-                            .memory_bytes = memory_bytes_ / 4 / threads_,
-                            .cancel = stop_};
-    auto deletes = ResolveDeletes(scope, chunk.files, inputs);
+    const group::DeleteScope scope{.locations = locations_,
+                                   .live = live_,
+                                   .index = *index_,
+                                   .target = delete_target_,
+                                   .memory_bytes = memory_bytes_ / 4 / threads_,
+                                   .cancel = stop_};
+    auto deletes = group::ResolveDeletes(scope, chunk.files, inputs);
     if (!deletes) return Fail(Explain(std::move(deletes.error()), ""));
     for (size_t i = 0; i < chunk.files.size(); ++i) {
       chunk.rows[chunk.files[i]] = std::move(deletes->files[i].rows);

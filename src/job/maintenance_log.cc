@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 #include "commit/iceberg_commit.h"
+#include "group/target.h"
 #include "job/iceberg_scan.h"
-#include "job/iceberg_target.h"
 #include "job/maintenance_log_columns.h"
 #include "rewrite/row_file.h"
 #include "table/iceberg_value.h"
@@ -139,7 +139,7 @@ class NewFiles {
 
   Status Write(std::span<const LogRow> rows) {
     LITHIFY_TRY_ASSIGN(const auto fields, BindColumns(table_.schema()));
-    LITHIFY_TRY_ASSIGN(const auto target, MakeTarget(table_));
+    LITHIFY_TRY_ASSIGN(const auto target, group::MakeTarget(table_));
     std::vector<int> columns;
     for (const iceberg::Field* field : fields) columns.push_back(field->id);
     std::map<iceberg::PartitionKey, std::vector<rewrite::Row>> parts;
@@ -168,8 +168,8 @@ class NewFiles {
  private:
   Status Put(const iceberg::PartitionKey& key, int64_t rows, rewrite::EncodedRows encoded) {
     iceberg::DataFile file;
-    file.file_path =
-        DataLocation(table_, key) + MakeUuidV7(services_.clock, services_.random) + ".parquet";
+    file.file_path = group::DataLocation(table_, key) +
+                     MakeUuidV7(services_.clock, services_.random) + ".parquet";
     file.file_format = "PARQUET";
     file.spec_id = key.spec_id;
     file.partition = key.values;

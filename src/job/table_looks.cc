@@ -3,9 +3,9 @@
 #include <atomic>
 #include <utility>
 
+#include "base/from_exception.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "job/from_exception.h"
 
 namespace lithify::job {
 namespace {

@@ -29,38 +29,7 @@ int64_t Add(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? kMost : sum;
 }
 
-// Outputs are never exactly as large as their inputs were. A result that is up to 10 % smaller must
-// not be a candidate again, so an eighth is kept in reserve wherever a size decides.
-int64_t WithReserve(int64_t bytes) { return Add(bytes, bytes / 8 + 1); }
-
-int64_t CeilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
 std::string Files(int64_t n) { return FormatCount(n) + (n == 1 ? " file" : " files"); }
-
-// The options with their defaults filled in.
-struct Bounds {
-  explicit Bounds(const RewriteOptions& options)
-      : target(options.target_file_size_bytes),
-        min(options.min_file_size_bytes > 0
-                ? options.min_file_size_bytes
-                : static_cast<int64_t>(static_cast<double>(target) * kMinShare)),
-        max(options.max_file_size_bytes > 0
-                ? options.max_file_size_bytes
-                : std::max(target + 1,
-                           static_cast<int64_t>(static_cast<double>(target) * kMaxShare))) {}
-
-  // How many files `bytes` become: as near to the target as goes, but none near the minimum, and
-  // none above the maximum. Never falls as `bytes` grows; the fixed point rests on that.
-  int64_t Outputs(int64_t bytes) const {
-    const int64_t nearest = bytes / target + (bytes % target >= target - target / 2);
-    const int64_t large_enough = bytes / WithReserve(min);
-    return std::max({int64_t{1}, std::min(nearest, large_enough), CeilDivide(bytes, max)});
-  }
-
-  int64_t target;
-  int64_t min;
-  int64_t max;
-};
 
 // What metadata tells of the deletes of one data file.
 struct DeleteFacts {
@@ -112,11 +81,11 @@ struct Sorted {
 class Planner {
  public:
   Planner(const LiveSet& live, const DeleteIndex& deletes, const RewriteOptions& options)
-      : live_(live), deletes_(deletes), options_(options), bounds_(options) {
+      : live_(live), deletes_(deletes), options_(options), sizes_(SizesOf(options)) {
     group_bytes_max_ = options.max_file_group_size_bytes;
     // Groups that are cut for the budget fit it, so that one run after the other gets somewhere.
     if (options.budget_bytes > 0) {
-      group_bytes_max_ = std::min(group_bytes_max_, std::max(options.budget_bytes, bounds_.target));
+      group_bytes_max_ = std::min(group_bytes_max_, std::max(options.budget_bytes, sizes_.target));
     }
   }
 
@@ -247,8 +216,8 @@ class Planner {
     if (options_.delete_file_threshold > 0 && deletes.files >= options_.delete_file_threshold) {
       candidate.delete_heavy = true;
     }
-    candidate.small = candidate.size < bounds_.min;
-    candidate.oversized = candidate.size > bounds_.max;
+    candidate.small = candidate.size < sizes_.min;
+    candidate.oversized = candidate.size > sizes_.max;
     return candidate;
   }
 
@@ -323,13 +292,13 @@ class Planner {
   // nullopt: the group is worth its rewrite.
   std::optional<PartitionState> Refuse(const Bin& bin) const {
     if (options_.rewrite_all || bin.delete_heavy) return std::nullopt;
-    const bool enough = bin.count() >= options_.min_input_files || bin.live_size > bounds_.target;
+    const bool enough = bin.count() >= options_.min_input_files || bin.live_size > sizes_.target;
     if (bin.count() > 1 && !enough) return PartitionState::kTooFewFiles;
     if (bin.count() == 1) {
       return options_.min_input_files > 1 ? PartitionState::kTooFewFiles
                                           : PartitionState::kNothingToGain;
     }
-    if (bounds_.Outputs(WithReserve(bin.live_size)) >= bin.count()) {
+    if (sizes_.Outputs(WithReserve(bin.live_size)) >= bin.count()) {
       return PartitionState::kNothingToGain;
     }
     return std::nullopt;
@@ -342,7 +311,7 @@ class Planner {
     for (const Candidate& candidate : oversized) {
       const auto bin = std::ranges::find_if(kept, [&](const Bin& b) {
         return Fits(b, candidate, options_.max_file_group_records) &&
-               bounds_.Outputs(Add(b.live_size, candidate.live_size)) < b.count() + 1;
+               sizes_.Outputs(Add(b.live_size, candidate.live_size)) < b.count() + 1;
       });
       if (bin == kept.end()) return;  // Larger ones need even more outputs.
       bin->Take(candidate);
@@ -364,14 +333,14 @@ class Planner {
     }
     group.bytes = bin.size;
     group.records = bin.records;
-    group.outputs = static_cast<int>(std::min(bounds_.Outputs(bin.live_size), bin.count()));
+    group.outputs = static_cast<int>(std::min(sizes_.Outputs(bin.live_size), bin.count()));
     std::string why;
     const auto tell = [&why](int64_t n, const std::string& what) {
       if (n > 0) why += (why.empty() ? "" : ", ") + Files(n) + " " + what;
     };
-    tell(small, "below " + FormatBytes(bounds_.min));
+    tell(small, "below " + FormatBytes(sizes_.min));
     tell(heavy, "with many deletes");
-    tell(oversized, "above " + FormatBytes(bounds_.max));
+    tell(oversized, "above " + FormatBytes(sizes_.max));
     tell(bin.count() - small - heavy - oversized, "of good size (rewrite_all)");
     group.reason = why + ": " + FormatBytes(group.bytes) + " become " + Files(group.outputs);
     return group;
@@ -438,7 +407,7 @@ class Planner {
       FileGroup group = MakeGroup(FileAt(bin.files.front()->file).partition, bin);
       group.moves = true;
       group.outputs = static_cast<int>(
-          std::min<int64_t>(bounds_.Outputs(bin.live_size), std::numeric_limits<int>::max()));
+          std::min<int64_t>(sizes_.Outputs(bin.live_size), std::numeric_limits<int>::max()));
       group.reason = Files(bin.count()) + " of other partition specs: " + FormatBytes(group.bytes) +
                      " move to spec " + std::to_string(*options_.output_spec_id);
       plan_.groups.push_back(std::move(group));
@@ -463,7 +432,7 @@ class Planner {
     } else if (too_few) {
       verdict.state = PartitionState::kTooFewFiles;
       const std::string need = std::to_string(options_.min_input_files) + " (min_input_files)";
-      verdict.reason = Files(candidates) + " below " + FormatBytes(bounds_.min);
+      verdict.reason = Files(candidates) + " below " + FormatBytes(sizes_.min);
       verdict.reason += candidates < options_.min_input_files
                             ? " < " + need
                             : ", but no " + need + " of them fit into one group";
@@ -471,10 +440,10 @@ class Planner {
       verdict.state = PartitionState::kNothingToGain;
       if (candidates > 0) {
         verdict.reason =
-            Files(candidates) + " below " + FormatBytes(bounds_.min) + " would not become fewer";
+            Files(candidates) + " below " + FormatBytes(sizes_.min) + " would not become fewer";
       } else if (!sorted.oversized.empty()) {
-        verdict.reason = Files(std::ssize(sorted.oversized)) + " above " +
-                         FormatBytes(bounds_.max) + " could only become more";
+        verdict.reason = Files(std::ssize(sorted.oversized)) + " above " + FormatBytes(sizes_.max) +
+                         " could only become more";
       } else {
         verdict.reason = "no file is too small or has too many deletes";
       }
@@ -540,7 +509,7 @@ class Planner {
   const LiveSet& live_;
   const DeleteIndex& deletes_;
   const RewriteOptions& options_;
-  const Bounds bounds_;
+  const FileSizes sizes_;
   int64_t group_bytes_max_ = 0;
   int64_t matching_ = 0;
   int64_t rewritable_ = 0;
@@ -590,13 +559,11 @@ Status CheckOptions(const RewriteOptions& options) {
   const int64_t target = options.target_file_size_bytes;
   LITHIFY_TRY(Require(target > 0 && target <= kTargetMost, "target_file_size_bytes",
                       "between 1 B and " + FormatBytes(kTargetMost)));
-  const Bounds bounds(options);
-  LITHIFY_TRY(Require(options.min_file_size_bytes >= 0 && bounds.min < target,
-                      "min_file_size_bytes",
+  const FileSizes sizes = SizesOf(options);
+  LITHIFY_TRY(Require(options.min_file_size_bytes >= 0 && sizes.min < target, "min_file_size_bytes",
                       "0 (75 % of the target) or less than the target (" + FormatBytes(target) +
                           "), or every output would be too small"));
-  LITHIFY_TRY(Require(options.max_file_size_bytes >= 0 && bounds.max > target,
-                      "max_file_size_bytes",
+  LITHIFY_TRY(Require(options.max_file_size_bytes >= 0 && sizes.max > target, "max_file_size_bytes",
                       "0 (180 % of the target) or more than the target (" + FormatBytes(target) +
                           "), or every output would be too large"));
   LITHIFY_TRY(Require(options.min_input_files >= 1, "min_input_files", "at least 1"));
@@ -620,10 +587,15 @@ RewritePlan PlanRewrite(const LiveSet& live, const DeleteIndex& deletes,
   return Planner(live, deletes, options).Plan();
 }
 
-int PlannedOutputs(const RewriteOptions& options, int64_t bytes) {
-  LITHIFY_CHECK(CheckOptions(options).has_value(), "options are checked by the caller");
-  const int64_t outputs = Bounds(options).Outputs(std::max<int64_t>(bytes, 0));
-  return static_cast<int>(std::min<int64_t>(outputs, std::numeric_limits<int>::max()));
+FileSizes SizesOf(const RewriteOptions& options) {
+  const int64_t target = options.target_file_size_bytes;
+  const auto share = [&](double of) {
+    return static_cast<int64_t>(static_cast<double>(target) * of);
+  };
+  return {.target = target,
+          .min = options.min_file_size_bytes > 0 ? options.min_file_size_bytes : share(kMinShare),
+          .max = options.max_file_size_bytes > 0 ? options.max_file_size_bytes
+                                                 : std::max(target + 1, share(kMaxShare))};
 }
 
 TableHealth AssessHealth(const iceberg::TableMetadata& table, const LiveSet& live,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/delete_index.h"
+#include "base/file_sizes.h"
 #include "base/iceberg.h"
 #include "base/result.h"
 
@@ -105,8 +106,8 @@ struct RewritePlan {
 RewritePlan PlanRewrite(const iceberg::LiveSet& live, const iceberg::DeleteIndex& deletes,
                         const RewriteOptions& options);
 
-// How many files so many bytes of one partition become.
-int PlannedOutputs(const RewriteOptions& options, int64_t bytes);
+// What the options say of sizes, with their defaults filled in.
+FileSizes SizesOf(const RewriteOptions& options);
 
 // R073 first, then R074; definitions in docs/COMPACTION.md and R081.
 struct TableHealth {

@@ -717,10 +717,10 @@ TEST(IcebergPlan, Q18MovesKeepToLimitsFiltersAndHotPartitions) {
 }
 
 TEST(IcebergPlan, OutputsOfOnePartition) {
-  EXPECT_EQ(PlannedOutputs(Target100(), -1), 1);
-  EXPECT_EQ(PlannedOutputs(Target100(), 0), 1);
-  EXPECT_EQ(PlannedOutputs(Target100(), 149 * kMiB), 1);
-  EXPECT_EQ(PlannedOutputs(Target100(), 300 * kMiB), 3);
+  EXPECT_EQ(SizesOf(Target100()).Outputs(-1), 1);
+  EXPECT_EQ(SizesOf(Target100()).Outputs(0), 1);
+  EXPECT_EQ(SizesOf(Target100()).Outputs(149 * kMiB), 1);
+  EXPECT_EQ(SizesOf(Target100()).Outputs(300 * kMiB), 3);
 }
 
 TEST(IcebergPlan, HostileNumbersDoNotOverflow) {

@@ -304,4 +304,14 @@ std::unique_ptr<Locations> MakeStoreLocations(std::shared_ptr<Store> store, std:
                                           std::move(authority));
 }
 
+bool IsNamed(const Error& error, std::string_view name) {
+  return !name.empty() && error.context.starts_with(name) &&
+         (error.context.size() == name.size() || error.context[name.size()] == ':');
+}
+
+Error NameByLocation(Error error, const std::string& key, const std::string& location) {
+  if (IsNamed(error, key)) error.context.replace(0, key.size(), location);
+  return error;
+}
+
 }  // namespace lithify::storage

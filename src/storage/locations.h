@@ -63,6 +63,11 @@ std::unique_ptr<Locations> MakeLakeLocations(OpenBucket bucket,
 std::unique_ptr<Locations> MakeStoreLocations(std::shared_ptr<Store> store, std::string scheme,
                                               std::string authority);
 
+// Whether the error's context begins with this name.
+bool IsNamed(const Error& error, std::string_view name);
+// The same error by the location, where its context begins with the store's key.
+Error NameByLocation(Error error, const std::string& key, const std::string& location);
+
 }  // namespace lithify::storage
 
 #endif  // LITHIFY_STORAGE_LOCATIONS_H_

@@ -579,7 +579,8 @@ Work PlannedWork(const Part& part, double bytes_max) {
   work.share = bytes > bytes_max ? bytes_max / bytes : 1;
   work.files = work.share * files;
   work.bytes = work.share * bytes;
-  work.outputs = plan::PlannedOutputs(kOptions, static_cast<int64_t>(work.bytes));
+  work.outputs =
+      static_cast<double>(plan::SizesOf(kOptions).Outputs(static_cast<int64_t>(work.bytes)));
   if (work.all) {
     work.outputs = std::min(work.outputs, work.files);
     work.delete_rows = work.share * part.delete_rows;

@@ -1,19 +1,18 @@
-// What the outputs of a rewrite look like, from the table's own properties (I31). Private to this
-// module.
-#ifndef LITHIFY_JOB_ICEBERG_TARGET_H_
-#define LITHIFY_JOB_ICEBERG_TARGET_H_
+// What the outputs of a rewrite look like, from the table's own properties (I31).
+#ifndef LITHIFY_GROUP_TARGET_H_
+#define LITHIFY_GROUP_TARGET_H_
 
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/file_sizes.h"
 #include "base/iceberg.h"
 #include "base/result.h"
-#include "plan/iceberg_plan.h"
 #include "rewrite/group_runner.h"
 
-namespace lithify::job {
+namespace lithify::group {
 
 // Schema, name mapping, row lineage, metrics modes (write.metadata.metrics.*).
 Result<std::shared_ptr<const rewrite::TableTarget>> MakeTarget(const iceberg::TableMetadata& table);
@@ -25,8 +24,7 @@ rewrite::TableTarget WithDroppedColumns(const rewrite::TableTarget& target,
 
 // write.parquet.*: codec and level, row groups, pages, Bloom filters. What it cannot follow is a
 // note. `outputs` is left to the plan.
-rewrite::OutputShape MakeShape(const iceberg::TableMetadata& table,
-                               const plan::RewriteOptions& options,
+rewrite::OutputShape MakeShape(const iceberg::TableMetadata& table, const FileSizes& sizes,
                                std::vector<std::string>& notes);
 
 // Where new data files of a partition go, as a location with a trailing slash (write.data.path).
@@ -39,11 +37,10 @@ std::string PartitionName(const iceberg::TableMetadata& table, const iceberg::Pa
 std::vector<std::pair<int, iceberg::Value>> IdentityValues(const iceberg::TableMetadata& table,
                                                            const iceberg::PartitionKey& key);
 
-// rewrite_data_files takes what the caller did not set from the table: the target size from
-// write.target-file-size-bytes.
-plan::RewriteOptions WithTableDefaults(plan::RewriteOptions options,
-                                       const iceberg::TableMetadata& table);
+// Sizes that nobody asked for (0) as the table has them: the target from
+// write.target-file-size-bytes, and 75 % and 180 % of it.
+FileSizes WithTableDefaults(FileSizes asked, const iceberg::TableMetadata& table);
 
-}  // namespace lithify::job
+}  // namespace lithify::group
 
-#endif  // LITHIFY_JOB_ICEBERG_TARGET_H_
+#endif  // LITHIFY_GROUP_TARGET_H_

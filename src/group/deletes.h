@@ -1,8 +1,8 @@
 // The rows that a group leaves out: every delete that applies to one of its files, in whatever
 // form, as row positions. Derived from the live set alone, so that whoever rewrites a group can
-// derive it again (R094, R125). Private to this module.
-#ifndef LITHIFY_JOB_ICEBERG_DELETES_H_
-#define LITHIFY_JOB_ICEBERG_DELETES_H_
+// derive it again (R094, R125).
+#ifndef LITHIFY_GROUP_DELETES_H_
+#define LITHIFY_GROUP_DELETES_H_
 
 #include <cstdint>
 #include <map>
@@ -18,7 +18,7 @@
 #include "rewrite/group_runner.h"
 #include "storage/locations.h"
 
-namespace lithify::job {
+namespace lithify::group {
 
 struct FileDeletes {
   std::shared_ptr<const PositionSet> rows;  // Null: none.
@@ -49,6 +49,6 @@ Result<GroupDeletes> ResolveDeletes(const DeleteScope& scope,
                                     const std::vector<int32_t>& data_files,
                                     const std::vector<rewrite::InputFile>& inputs);
 
-}  // namespace lithify::job
+}  // namespace lithify::group
 
-#endif  // LITHIFY_JOB_ICEBERG_DELETES_H_
+#endif  // LITHIFY_GROUP_DELETES_H_

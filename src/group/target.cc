@@ -1,4 +1,4 @@
-#include "job/iceberg_target.h"
+#include "group/target.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 #include "table/iceberg_metadata.h"
 #include "table/iceberg_value.h"
 
-namespace lithify::job {
+namespace lithify::group {
 namespace {
 
 // Whichever of bytes and rows comes first closes a row group (P16).
@@ -137,14 +137,13 @@ rewrite::TableTarget WithDroppedColumns(const rewrite::TableTarget& target,
   return out;
 }
 
-rewrite::OutputShape MakeShape(const iceberg::TableMetadata& table,
-                               const plan::RewriteOptions& options,
+rewrite::OutputShape MakeShape(const iceberg::TableMetadata& table, const FileSizes& sizes,
                                std::vector<std::string>& notes) {
   constexpr std::string_view kBloom = "write.parquet.bloom-filter-enabled.column.";
   rewrite::OutputShape shape;
-  shape.file_size_bytes_target = options.target_file_size_bytes;
+  shape.file_size_bytes_target = sizes.target;
   // The plan fills outputs up to the maximum; a rewrite that grows a little must not leave a tail.
-  shape.file_size_bytes_max = options.max_file_size_bytes / 8 * 9;
+  shape.file_size_bytes_max = sizes.max / 8 * 9;
   shape.row_group_bytes = Number(table, "write.parquet.row-group-size-bytes").value_or(128 * kMiB);
   shape.row_group_rows = rewrite::kRowGroupRows;
   shape.page_bytes = Number(table, "write.parquet.page-size-bytes").value_or(kMiB);
@@ -191,19 +190,13 @@ std::vector<std::pair<int, iceberg::Value>> IdentityValues(const iceberg::TableM
   return values;
 }
 
-plan::RewriteOptions WithTableDefaults(plan::RewriteOptions options,
-                                       const iceberg::TableMetadata& table) {
-  if (options.target_file_size_bytes == 0) {
-    options.target_file_size_bytes =
-        Number(table, "write.target-file-size-bytes").value_or(512 * kMiB);
+FileSizes WithTableDefaults(FileSizes asked, const iceberg::TableMetadata& table) {
+  if (asked.target == 0) {
+    asked.target = Number(table, "write.target-file-size-bytes").value_or(512 * kMiB);
   }
-  if (options.min_file_size_bytes == 0) {
-    options.min_file_size_bytes = options.target_file_size_bytes / 4 * 3;
-  }
-  if (options.max_file_size_bytes == 0) {
-    options.max_file_size_bytes = options.target_file_size_bytes / 5 * 9;
-  }
-  return options;
+  if (asked.min == 0) asked.min = asked.target / 4 * 3;
+  if (asked.max == 0) asked.max = asked.target / 5 * 9;
+  return asked;
 }
 
-}  // namespace lithify::job
+}  // namespace lithify::group

@@ -1,6 +1,6 @@
-// What third-party code throws, as an error. Private to this module.
-#ifndef LITHIFY_JOB_FROM_EXCEPTION_H_
-#define LITHIFY_JOB_FROM_EXCEPTION_H_
+// What third-party code throws, as an error.
+#ifndef LITHIFY_BASE_FROM_EXCEPTION_H_
+#define LITHIFY_BASE_FROM_EXCEPTION_H_
 
 #include <exception>
 #include <new>
@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace lithify::job {
+namespace lithify {
 
 inline Error FromException(const std::exception& e, const std::string& where) {
   if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
@@ -18,6 +18,6 @@ inline Error FromException(const std::exception& e, const std::string& where) {
           "please report this"};
 }
 
-}  // namespace lithify::job
+}  // namespace lithify
 
-#endif  // LITHIFY_JOB_FROM_EXCEPTION_H_
+#endif  // LITHIFY_BASE_FROM_EXCEPTION_H_

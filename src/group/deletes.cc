@@ -1,15 +1,14 @@
-#include "job/iceberg_deletes.h"
+#include "group/deletes.h"
 
 #include <algorithm>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
-#include "job/iceberg_files.h"
 #include "rewrite/delete_scan.h"
 #include "table/puffin.h"
 
-namespace lithify::job {
+namespace lithify::group {
 namespace {
 
 using iceberg::FileContent;
@@ -129,7 +128,7 @@ class Resolver {
       Error error = std::move(found.error());
       size_t at = 0;
       for (const auto& [index, inputs] : equality_) {
-        error = NameByLocation(std::move(error), deletes[at++].key, Delete(index).path);
+        error = storage::NameByLocation(std::move(error), deletes[at++].key, Delete(index).path);
       }
       return Fail(std::move(error));
     }
@@ -139,7 +138,7 @@ class Resolver {
   }
 
   static Error InTable(Error error, const std::string& key, const std::string& path) {
-    return NameByLocation(std::move(error), key, path).In(path);
+    return storage::NameByLocation(std::move(error), key, path).In(path);
   }
 
   static Status OneStore(std::shared_ptr<storage::Store>& store,
@@ -178,4 +177,4 @@ Result<GroupDeletes> ResolveDeletes(const DeleteScope& scope,
   return Resolver(scope, data_files, inputs).Run();
 }
 
-}  // namespace lithify::job
+}  // namespace lithify::group

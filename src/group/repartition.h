@@ -1,7 +1,7 @@
 // Moving rows to another partition spec of their table (rewrite_data_files, output-spec-id): which
-// rows of a group go to which partition. Private to this module.
-#ifndef LITHIFY_JOB_ICEBERG_REPARTITION_H_
-#define LITHIFY_JOB_ICEBERG_REPARTITION_H_
+// rows of a group go to which partition.
+#ifndef LITHIFY_GROUP_REPARTITION_H_
+#define LITHIFY_GROUP_REPARTITION_H_
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 #include "rewrite/group_runner.h"
 #include "rewrite/partition_scan.h"
 
-namespace lithify::job {
+namespace lithify::group {
 
 // What the spec makes of a row of the current schema. kInvalid, with the table's specs, if it has
 // none such; kUnsupported for transforms that cannot be evaluated and sources that were dropped.
@@ -35,6 +35,6 @@ size_t PartsOf(const rewrite::SplitRows& split);
 PartitionPart MakePart(const rewrite::SplitRows& split, size_t number, int spec_id,
                        const std::vector<rewrite::InputFile>& inputs);
 
-}  // namespace lithify::job
+}  // namespace lithify::group
 
-#endif  // LITHIFY_JOB_ICEBERG_REPARTITION_H_
+#endif  // LITHIFY_GROUP_REPARTITION_H_

@@ -1,4 +1,4 @@
-#include "job/iceberg_repartition.h"
+#include "group/repartition.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,7 +7,7 @@
 
 #include "table/iceberg_value.h"
 
-namespace lithify::job {
+namespace lithify::group {
 namespace {
 
 using table::Transform;
@@ -113,4 +113,4 @@ PartitionPart MakePart(const rewrite::SplitRows& split, size_t number, int spec_
   return part;
 }
 
-}  // namespace lithify::job
+}  // namespace lithify::group

@@ -1,6 +1,6 @@
 // Which rows of a group go to which partition of another spec, as rewrites of their own. The scan
 // that tells the rows apart is tested with rewrite/partition_scan.h.
-#include "job/iceberg_repartition.h"
+#include "group/repartition.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace lithify::job {
+namespace lithify::group {
 namespace {
 
 using iceberg::TypeKind;
@@ -151,4 +151,4 @@ TEST(PartitionParts, NoRowIsLeft) {
 }
 
 }  // namespace
-}  // namespace lithify::job
+}  // namespace lithify::group

@@ -1,0 +1,33 @@
+// The live set of one snapshot, read from its manifests only (R082).
+#ifndef LITHIFY_GROUP_LIVE_FILES_H_
+#define LITHIFY_GROUP_LIVE_FILES_H_
+
+#include <string>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/iceberg.h"
+#include "base/result.h"
+#include "storage/locations.h"
+#include "table/iceberg_filter.h"
+
+namespace lithify::group {
+
+struct LiveSetOptions {
+  const table::FileFilter* filter = nullptr;  // Sets LiveDataFile::may_match; null: all match.
+  // Manifests of data that cannot hold a matching file are not read, and their files not told of.
+  bool matching_only = false;
+  int threads = 1;
+  const CancelFlag* cancel = nullptr;
+};
+
+// The files are in the order of the snapshot's manifests. kCorrupt, kUnsupported, and what the
+// store gives, with the manifest's name.
+Result<iceberg::LiveSet> LoadLiveFiles(storage::Locations& locations,
+                                       const iceberg::TableMetadata& table,
+                                       const iceberg::Snapshot& snapshot,
+                                       const LiveSetOptions& options);
+
+}  // namespace lithify::group
+
+#endif  // LITHIFY_GROUP_LIVE_FILES_H_
