@@ -8,6 +8,7 @@ namespace lithify::embed {
 namespace {
 
 using storage::LeasedCredentials;
+using storage::Loan;
 using storage::S3Access;
 using storage::S3Addressing;
 using storage::S3Settings;
@@ -51,13 +52,6 @@ Result<std::optional<Loan>> LoanOf(const std::string& prefix, const Properties& 
   return loan;
 }
 
-bool IsBelow(std::string_view location, std::string_view prefix) {
-  if (!location.starts_with(prefix)) return false;
-  if (prefix.empty() || prefix.ends_with('/') || location.size() == prefix.size()) return true;
-  // "s3" and "s3://bucket" are prefixes that end anywhere.
-  return location[prefix.size()] == '/' || location[prefix.size()] == ':';
-}
-
 LeasedCredentials Leased(const Loan& loan) {
   const S3Settings& settings = loan.settings;
   return {{settings.access_key_id, settings.secret_access_key, settings.session_token},
@@ -84,20 +78,6 @@ Result<std::vector<Loan>> LoansOf(const catalog::LoadedTable& table) {
   return loans;
 }
 
-const Loan* FindLoan(const std::vector<Loan>& loans, std::string_view location) {
-  const Loan* best = nullptr;
-  for (const Loan& loan : loans) {
-    // A prefix may be written with another scheme of the same store.
-    std::string prefix = loan.prefix;
-    for (const std::string_view scheme : {"s3a", "s3n"}) {
-      if (prefix == scheme || prefix.starts_with(std::string(scheme) + "://")) prefix.erase(2, 1);
-    }
-    if (!IsBelow(location, prefix)) continue;
-    if (best == nullptr || loan.prefix.size() > best->prefix.size()) best = &loan;
-  }
-  return best;
-}
-
 TableBuckets::TableBuckets(S3Settings own, Environment environment, Lender lender, Clock& clock,
                            Random& random)
     : own_(std::move(own)),
@@ -122,7 +102,7 @@ Result<S3Access*> TableBuckets::AccessFor(const std::string& location) {
     LITHIFY_TRY_ASSIGN(loans_, LoansOf(table));
   }
   if (loans_->empty()) return Own(location);
-  if (const Loan* loan = FindLoan(*loans_, location)) return Lent(*loan);
+  if (const Loan* loan = storage::FindLoan(*loans_, location)) return Lent(*loan);
   if (only_lent_ || !own_.access_key_id.empty()) return Own(location);
   return Fail(Code::kDenied, "the catalog lends credentials for the table, but not for this",
               location, "give [s3] keys, or set vended_credentials = false for the catalog");

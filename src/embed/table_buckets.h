@@ -18,23 +18,15 @@
 #include "catalog/catalog.h"
 #include "embed/environment.h"
 #include "storage/s3_access.h"
+#include "storage/s3_loan.h"
 
 namespace lithify::embed {
 
-// What a catalog lends with a table: keys for the locations that begin with `prefix`.
-struct Loan {
-  std::string prefix;  // "s3://bucket/x", "s3", or empty for all.
-  storage::S3Settings settings;
-  std::optional<Time> expires;
-};
-// From the storage credentials, or else from the configuration, of a loaded table: the properties
-// s3.access-key-id, s3.secret-access-key, s3.session-token, s3.session-token-expires-at-ms,
-// s3.endpoint, client.region, s3.region and s3.path-style-access. None: it lends none. kCorrupt:
-// half of a pair.
-Result<std::vector<Loan>> LoansOf(const catalog::LoadedTable& table);
-
-// The loan for a canonical location: the one with the longest prefix of it; null: none.
-const Loan* FindLoan(const std::vector<Loan>& loans, std::string_view location);
+// What a catalog lends with a table: its storage credentials, or else its configuration, by the
+// properties s3.access-key-id, s3.secret-access-key, s3.session-token,
+// s3.session-token-expires-at-ms, s3.endpoint, client.region, s3.region and s3.path-style-access.
+// None: it lends none. kCorrupt: half of a pair.
+Result<std::vector<storage::Loan>> LoansOf(const catalog::LoadedTable& table);
 
 // Thread-safe.
 class TableBuckets {
@@ -64,7 +56,7 @@ class TableBuckets {
  private:
   Result<storage::S3Access*> AccessFor(const std::string& location);
   Result<storage::S3Access*> Own(const std::string& location);
-  Result<storage::S3Access*> Lent(const Loan& loan);
+  Result<storage::S3Access*> Lent(const storage::Loan& loan);
 
   const storage::S3Settings own_;
   const Environment environment_;
@@ -74,7 +66,7 @@ class TableBuckets {
   bool only_lent_ = false;
   std::function<bool()> stop_;
   std::mutex mutex_;
-  std::optional<std::vector<Loan>> loans_;
+  std::optional<std::vector<storage::Loan>> loans_;
   std::unique_ptr<storage::S3Access> own_access_;
   std::map<std::string, std::unique_ptr<storage::S3Access>> lent_access_;  // By prefix.
 };

@@ -13,8 +13,6 @@ Properties Keys(const std::string& id) {
   return {{"s3.access-key-id", id}, {"s3.secret-access-key", "secret of " + id}};
 }
 
-Loan Of(std::string prefix) { return {.prefix = std::move(prefix), .settings = {}, .expires = {}}; }
-
 TEST(Loans, StorageCredentialsGoBeforeTheConfiguration) {
   catalog::LoadedTable table;
   table.config = Keys("general");
@@ -62,18 +60,6 @@ TEST(Loans, NoneAndHalfOfOne) {
     table.config["s3.session-token-expires-at-ms"] = time;
     EXPECT_FALSE(LoansOf(table)->front().expires) << time;
   }
-}
-
-TEST(Loans, TheLongestPrefixCounts) {
-  const std::vector<Loan> loans = {Of("s3"), Of("s3://lake/t"), Of("s3a://lake/t/data/"),
-                                   Of("s3://lake/tea")};
-  const auto prefix = [&](const char* location) { return FindLoan(loans, location)->prefix; };
-  EXPECT_EQ(prefix("s3://lake/t/metadata/x"), "s3://lake/t");
-  EXPECT_EQ(prefix("s3://lake/t/data/x"), "s3a://lake/t/data/");
-  EXPECT_EQ(prefix("s3://lake/tea/x"), "s3://lake/tea");
-  EXPECT_EQ(prefix("s3://lake/team/x"), "s3");
-  EXPECT_EQ(FindLoan({Of("s3://lake/t")}, "s3://lake/team/x"), nullptr);
-  EXPECT_EQ(FindLoan({Of("")}, "s3://other/x")->prefix, "");
 }
 
 class TableBucketsTest : public testing::Test {
