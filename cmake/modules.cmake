@@ -18,9 +18,9 @@ set(LITHIFY_MAY_USE_config base plan rewrite storage table)
 set(LITHIFY_MAY_USE_group base storage table rewrite)
 set(LITHIFY_MAY_USE_commit base storage catalog table)
 set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite group commit)
-set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite job)
+set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite group job)
 set(LITHIFY_MAY_USE_flightsql base)
-set(LITHIFY_MAY_USE_serve base net config observe storage catalog table plan rewrite job embed flightsql sql)
+set(LITHIFY_MAY_USE_serve base net config observe storage catalog table plan rewrite group job embed flightsql sql)
 set(LITHIFY_MAY_USE_maintain base config net observe storage catalog table plan job embed)
 
 # What acts for callers and what acts on its own as a second identity never reach each other, by

@@ -26,12 +26,14 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
+#include "group/fleet.h"
 #include "observe/audit_log.h"
 #include "observe/progress.h"
 #include "plan/iceberg_plan.h"
 #include "plan/iceberg_retention.h"
 #include "rewrite/group_runner.h"
 #include "storage/locations.h"
+#include "storage/s3_loan.h"
 
 namespace lithify::job {
 
@@ -44,6 +46,10 @@ struct IcebergServices {
   Random& random;
   observe::AuditLog& audit;
   observe::Progress& progress;
+  // Workers that groups may go to; null: there are none.
+  group::Fleet* fleet = nullptr;
+  // FleetJob::loans of this catalog's tables. Empty: workers have keys of their own.
+  std::function<Result<std::vector<storage::Loan>>(const catalog::TableIdent&)> loans = {};
 };
 
 struct IcebergSettings {
@@ -65,7 +71,9 @@ struct RewriteRequest {
   int partial_progress_max_commits = 10;
   int max_attempts = 4;  // Whole re-plans after a conflict (R118).
   bool remove_dangling_deletes = false;
-  int groups_at_once_max = 0;  // 0: as threads and memory allow.
+  int groups_at_once_max = 0;  // 0: as threads and memory allow. Of this process alone.
+  // Above what the fleet is configured to; kRequire without a fleet is kUnsupported.
+  std::optional<group::Distribution> distribution = {};
   // Rows of every other spec move to this one; at most so many partitions of it per group, since
   // each reads its files again.
   std::optional<int> output_spec_id;

@@ -13,6 +13,7 @@
 #include "group/repartition.h"
 #include "group/target.h"
 #include "job/explained_files.h"
+#include "job/fleet_result.h"
 #include "job/iceberg_audit.h"
 #include "job/iceberg_files.h"
 #include "job/iceberg_guard.h"
@@ -98,11 +99,13 @@ Result<bool> IcebergRewrite::Attempt() {
     LITHIFY_TRY(Explain());
     return true;
   }
+  LITHIFY_TRY_ASSIGN(const Way way, PlaceGroups());
+  if (way == Way::kNotNow) return true;
   // Written before anything becomes visible; a log that cannot be written stops the job (R178).
   LITHIFY_TRY(Audit(Phase::kIntent));
   auto outcome = [&]() -> Result<bool> {
     if (result_.plan.groups.empty()) return CommitDangling();
-    LITHIFY_TRY(RewriteGroups());
+    LITHIFY_TRY(way == Way::kFleet ? RewriteOnFleet() : RewriteGroups());
     LITHIFY_TRY(SortFailures());
     return CommitAll();
   }();
@@ -307,6 +310,67 @@ Status IcebergRewrite::RewriteGroups() {
     const auto& error = work_[i].error;
     if (error && error->code != Code::kUnsupported && !request_.partial_progress) stop_ = true;
   });
+  return cancel_.Check();
+}
+
+Result<IcebergRewrite::Way> IcebergRewrite::PlaceGroups() {
+  result_.distributed = false;
+  if (result_.plan.groups.empty()) return Way::kHere;
+  if (services_.fleet == nullptr) {
+    if (request_.distribution != group::Distribution::kRequire) return Way::kHere;
+    return Fail(Code::kUnsupported, "there are no workers to rewrite on", "distributed",
+                "configure [fleet], or leave it away");
+  }
+  auto placement = services_.fleet->Place(request_.distribution, cancel_);
+  if (placement) {
+    result_.distributed = placement->where == group::Placement::Where::kFleet;
+    result_.notes.push_back(
+        std::string(result_.distributed ? "on workers: " : "in this process: ") +
+        placement->reason);
+    return result_.distributed ? Way::kFleet : Way::kHere;
+  }
+  Error error = std::move(placement.error()).In(result_.table);
+  const bool waits =
+      error.code == Code::kLimit && error.message.starts_with(group::kInsufficientWorkers);
+  // What nobody waits for is tried again by itself, and is no failure until then (R291).
+  if (!waits || settings_.trigger != "scheduled") return Fail(std::move(error));
+  if (result_.status != RewriteStatus::kPartial) result_.status = RewriteStatus::kSkipped;
+  result_.reason = error.message;
+  LITHIFY_TRY(Audit(Phase::kAborted, error.ToString()));
+  return Way::kNotNow;
+}
+
+Status IcebergRewrite::RewriteOnFleet() {
+  const auto& groups = result_.plan.groups;
+  std::vector<group::FleetGroup> tasks;
+  int64_t bytes = 0;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    tasks.push_back({.task = Task(g), .bytes = groups[g].bytes, .memory_bytes = GroupMemory()});
+    bytes += groups[g].bytes;
+  }
+  services_.progress.AddTotal(bytes, std::ssize(groups));
+  work_.resize(groups.size());
+  group::FleetJob job;
+  if (services_.loans) job.loans = [this] { return services_.loans(request_.ident); };
+  job.on_progress = [this](int64_t done) { services_.progress.AddBytes(done); };
+  const auto take = [&](size_t g, Result<group::GroupResult> result) {
+    GroupWork& work = work_[g];
+    if (result) {
+      work.result = std::move(*result);
+      const FleetCheck check{GroupParts(), View(), tasks[g].task, groups[g].data_files};
+      if (Status right = CheckFleetResult(check, work.result); right) {
+        work.done = true;
+      } else {
+        work.keep_outputs = true;
+        work.error = WithHint(std::move(right.error()));
+      }
+    } else {
+      work.error = WithHint(std::move(result.error()));
+    }
+    services_.progress.AddItem();
+    return !work.error || work.error->code == Code::kUnsupported || request_.partial_progress;
+  };
+  LITHIFY_TRY(services_.fleet->Run(tasks, job, take, cancel_));
   return cancel_.Check();
 }
 
@@ -568,6 +632,7 @@ void IcebergRewrite::Count(const std::vector<size_t>& groups,
 }
 
 void IcebergRewrite::RemoveOutputs(GroupWork& work) {
+  if (work.keep_outputs) return;
   for (const std::string& left : group::RemoveOutputs(services_.locations, work.result.outputs)) {
     result_.notes.push_back("an output of a failed attempt stays: " + left);
   }

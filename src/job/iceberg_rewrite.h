@@ -38,6 +38,8 @@ class IcebergRewrite {
     bool done = false;
     bool committed = false;
     std::optional<Error> error;  // Known failure: nothing of the group is left.
+    // As evidence against the worker that wrote them.
+    bool keep_outputs = false;
     group::GroupResult result;   // Its outputs are there until they are committed or removed.
   };
 
@@ -57,7 +59,11 @@ class IcebergRewrite {
   group::GroupTask Task(size_t g) const;
   group::TableView View() const;
   group::GroupServices GroupParts() const;
+  enum class Way { kHere, kFleet, kNotNow };
+  // Where this attempt's groups are rewritten; kLimit where workers are required and missing.
+  Result<Way> PlaceGroups();
   Status RewriteGroups();
+  Status RewriteOnFleet();
   GroupWork RewriteGroup(size_t g, int threads, int64_t memory_bytes);
   Error WithHint(Error error) const;
   // Groups that failed while others may go on; an error if the job cannot.

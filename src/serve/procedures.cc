@@ -125,6 +125,13 @@ plan::JobOrder ReadOrder(const std::string& text) {
   return plan::JobOrder::kNone;
 }
 
+std::optional<group::Distribution> ReadDistribution(const std::string& text) {
+  if (text == "auto") return group::Distribution::kAuto;
+  if (text == "local") return group::Distribution::kLocal;
+  if (text == "require") return group::Distribution::kRequire;
+  return std::nullopt;
+}
+
 job::RewriteRequest ReadRewrite(const sql::BoundCall& call, const catalog::TableIdent& ident) {
   job::RewriteRequest request;
   request.ident = ident;
@@ -143,6 +150,7 @@ job::RewriteRequest ReadRewrite(const sql::BoundCall& call, const catalog::Table
   }
   Set(request.max_output_partitions, call.Integer("max_output_partitions"));
   if (const auto branch = call.Text("branch")) request.branch = *branch;
+  request.distribution = ReadDistribution(call.Text("distributed").value_or(""));
   request.dry_run = call.Boolean("dry_run").value_or(false);
   return request;
 }
@@ -375,13 +383,7 @@ std::vector<Cell> HealthCells(const job::HealthResult& r) {
 
 Result<std::vector<Column>> ProcedureColumns(const sql::BoundCall& call, bool explain) {
   const std::string_view name = call.procedure().name;
-  if (name == "rewrite_data_files") {
-    if (call.Text("distributed").value_or("") == "require") {
-      return Fail(Code::kUnsupported, "there are no workers to rewrite on", "distributed",
-                  "leave it out, or write 'auto' or 'local'");
-    }
-    return explain ? kRewritePlanColumns : kRewriteColumns;
-  }
+  if (name == "rewrite_data_files") return explain ? kRewritePlanColumns : kRewriteColumns;
   if (name == "table_health") return kHealthColumns;
   if (name == "expire_snapshots") return kExpireColumns;
   if (name == "remove_orphan_files") return kOrphanColumns;

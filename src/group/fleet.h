@@ -1,0 +1,72 @@
+// The groups of one job rewritten by workers: what the loop (job) sees of a fleet. The
+// implementation is in module fleet; simulations have their own.
+#ifndef LITHIFY_GROUP_FLEET_H_
+#define LITHIFY_GROUP_FLEET_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cancel.h"
+#include "base/result.h"
+#include "group/table_group.h"
+#include "storage/s3_loan.h"
+
+namespace lithify::group {
+
+inline constexpr std::string_view kInsufficientWorkers = "insufficient_workers";
+
+// Whether a job goes to workers (R136): where there are enough healthy ones, never, or always, as
+// an error where there are not.
+enum class Distribution { kAuto, kLocal, kRequire };
+
+// Where the groups of a job are rewritten, and the number that decided.
+struct Placement {
+  enum class Where { kLocal, kFleet };
+  Where where = Where::kLocal;
+  std::string reason;  // "4 of 4 workers are healthy, 1 needed".
+  int healthy = 0;
+};
+
+// One group of a job for the fleet.
+struct FleetGroup {
+  GroupTask task;
+  int64_t bytes = 0;         // Of the inputs, by metadata: the largest go first (R127).
+  int64_t memory_bytes = 0;  // That its rewrite may hold; a worker takes what fits its own bound.
+};
+
+struct FleetJob {
+  // Keys for the table's files alone, as fresh as they can be had; called once per job and again
+  // before what it gave last runs out; from any thread, one call at a time. Never a token of the
+  // catalog (Q13). Empty: workers use keys of their own configuration, where they have any.
+  std::function<Result<std::vector<storage::Loan>>()> loans = {};
+  std::function<void(int64_t)> on_progress = {};  // Bytes of input; any thread.
+};
+
+// Thread-safe: jobs may run at the same time; they share the workers' capacity.
+class Fleet {
+ public:
+  virtual ~Fleet() = default;
+
+  // Asks the workers how they are, within a bounded time. kLimit, its message beginning with
+  // kInsufficientWorkers: they are required, and there are fewer healthy ones than that (R291).
+  // `asked`: of this job, above what is configured.
+  virtual Result<Placement> Place(std::optional<Distribution> asked, const CancelFlag& cancel) = 0;
+
+  // Runs every group. `done` is called once per group, one call at a time, with its result once the
+  // worker has given the outputs into the caller's hands (they are the caller's to remove or to
+  // commit from then on, never the worker's), or with the error that ended it. An error of kind
+  // application (anything but a failure of transport) is not tried elsewhere (R127); whether the
+  // others go on is what `done` returns: false stops the job, and what is in flight is told to
+  // stop. Returns after the last call of `done`; kCancelled if `cancel` was set.
+  using Done = std::function<bool(size_t index, Result<GroupResult> result)>;
+  virtual Status Run(const std::vector<FleetGroup>& groups, const FleetJob& job, const Done& done,
+                     const CancelFlag& cancel) = 0;
+};
+
+}  // namespace lithify::group
+
+#endif  // LITHIFY_GROUP_FLEET_H_

@@ -1,0 +1,137 @@
+#include "job/fleet_result.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "group/target.h"
+
+namespace lithify::job {
+namespace {
+
+constexpr const char* kHint =
+    "nothing was committed; what the worker wrote stays as evidence until orphan files are removed";
+
+std::unexpected<Error> Wrong(std::string message, std::string where) {
+  return Fail(Code::kCorrupt, "a worker's result is not right: " + std::move(message),
+              std::move(where), kHint);
+}
+
+// How many rows the deletes of one file name at most; -1: they need not say.
+int64_t DeletedAtMost(const group::TableView& view, int32_t data_file) {
+  int64_t most = 0;
+  for (const int32_t index : view.index.AppliesTo(data_file)) {
+    const iceberg::LiveDeleteFile& file = view.live.delete_files[static_cast<size_t>(index)];
+    if (file.content != iceberg::FileContent::kPositionDeletes) return -1;
+    if (__builtin_add_overflow(most, std::max<int64_t>(file.records, 0), &most)) return -1;
+  }
+  return most;
+}
+
+Status CheckInputs(const FleetCheck& check, const group::GroupResult& result) {
+  if (result.inputs.size() != check.data_files.size()) {
+    return Wrong(std::to_string(result.inputs.size()) + " inputs instead of " +
+                     std::to_string(check.data_files.size()),
+                 check.task.table);
+  }
+  int64_t rows = 0;
+  int64_t deleted = 0;
+  for (size_t i = 0; i < result.inputs.size(); ++i) {
+    const group::GroupInput& input = result.inputs[i];
+    const int32_t index = check.data_files[i];
+    const auto& file = check.view.live.data_files[static_cast<size_t>(index)];
+    const auto& partition = check.view.live.partitions[static_cast<size_t>(file.partition)];
+    if (input.path != file.path) return Wrong("another input than " + file.path, input.path);
+    if (input.records != file.records || !(input.partition == partition)) {
+      return Wrong("an input has other rows or another partition than in the metadata", file.path);
+    }
+    if (input.rows_deleted < 0 || input.rows_deleted > input.records) {
+      return Wrong(std::to_string(input.rows_deleted) + " of " + std::to_string(input.records) +
+                       " rows were left out",
+                   file.path);
+    }
+    const int64_t most = DeletedAtMost(check.view, index);
+    if (most >= 0 && input.rows_deleted > most) {
+      return Wrong(std::to_string(input.rows_deleted) + " rows were left out, deletes name " +
+                       std::to_string(most) + " at most",
+                   file.path);
+    }
+    rows += input.records;
+    deleted += input.rows_deleted;
+  }
+  const rewrite::GroupReport& report = result.report;
+  if (report.rows_in != rows || result.rows_deleted != deleted ||
+      report.rows_in - report.rows_out != deleted) {
+    return Wrong("rows in " + std::to_string(report.rows_in) + " of " + std::to_string(rows) +
+                     ", out " + std::to_string(report.rows_out) + ", left out " +
+                     std::to_string(result.rows_deleted) + " and " + std::to_string(deleted),
+                 check.task.table);
+  }
+  return {};
+}
+
+Status CheckFooter(const FleetCheck& check, const iceberg::DataFile& output) {
+  const auto place = check.services.locations.Resolve(output.file_path);
+  if (!place) return Fail(Error(place.error()).In(output.file_path));
+  const auto runner = check.services.make_runner(*place->store);
+  const auto facts = runner->Inspect({.key = place->key});
+  if (!facts && facts.error().code == Code::kNotFound) {
+    return Wrong("an output is not there", output.file_path);
+  }
+  if (!facts) return Fail(Error(facts.error()).In(output.file_path));
+  if (facts->rows != output.record_count) {
+    return Wrong("an output's footer has " + std::to_string(facts->rows) + " rows, not " +
+                     std::to_string(output.record_count),
+                 output.file_path);
+  }
+  if (!facts->mark || facts->mark->job_id != check.task.job_id) {
+    return Wrong("an output is not of this job", output.file_path);
+  }
+  return {};
+}
+
+Status CheckOutputs(const FleetCheck& check, const group::GroupResult& result) {
+  const auto& first =
+      check.view.live.data_files[static_cast<size_t>(check.data_files.front())].partition;
+  const iceberg::PartitionKey& own = check.view.live.partitions[static_cast<size_t>(first)];
+  std::set<std::string_view> paths;
+  int64_t rows = 0;
+  for (const iceberg::DataFile& output : result.outputs) {
+    const std::string& path = output.file_path;
+    const iceberg::PartitionKey key{.spec_id = output.spec_id, .values = output.partition};
+    const auto& asked = check.task.output_spec_id;
+    if (asked ? output.spec_id != *asked : !(key == own)) {
+      return Wrong("an output is of another partition than its group", path);
+    }
+    const std::string location = group::DataLocation(check.view.metadata, key);
+    const bool right_below = path.starts_with(location) && path.size() > location.size() &&
+                             path.find('/', location.size()) == std::string::npos &&
+                             path.ends_with(".parquet");
+    if (!right_below) return Wrong("an output is not in " + location, path);
+    if (output.content != iceberg::FileContent::kData || output.file_format != "PARQUET" ||
+        output.record_count <= 0 || output.file_size_in_bytes <= 0) {
+      return Wrong("an output is no Parquet file with rows", path);
+    }
+    if (!paths.insert(path).second) return Wrong("an output is named twice", path);
+    rows += output.record_count;
+    LITHIFY_TRY(CheckFooter(check, output));
+  }
+  if (rows != result.report.rows_out) {
+    return Wrong("the outputs have " + std::to_string(rows) + " rows, not " +
+                     std::to_string(result.report.rows_out),
+                 check.task.table);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status CheckFleetResult(const FleetCheck& check, const group::GroupResult& result) {
+  LITHIFY_TRY(CheckInputs(check, result));
+  return CheckOutputs(check, result);
+}
+
+}  // namespace lithify::job

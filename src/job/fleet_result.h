@@ -1,0 +1,36 @@
+// What a worker says it did for a group, against what the plan, the table's metadata and the store
+// know (R141). Private to this module.
+#ifndef LITHIFY_JOB_FLEET_RESULT_H_
+#define LITHIFY_JOB_FLEET_RESULT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "group/table_group.h"
+
+namespace lithify::job {
+
+struct FleetCheck {
+  group::GroupServices services;
+  group::TableView view;
+  const group::GroupTask& task;
+  const std::vector<int32_t>& data_files;  // Of the task, in the live set.
+};
+
+// kCorrupt, with what differs, unless
+// - the inputs are the task's, with the rows that the metadata claims, in their partitions;
+// - rows are left out only of inputs that a delete applies to, and no more than those deletes name
+//   where all of them name rows;
+// - rows in = rows out + rows left out, for the group and over its outputs (R100, T33);
+// - each output is a new file of a name of its own right in the data location of its partition,
+// which
+//   is the group's, or one of the output spec (T31);
+// - each output's footer has the rows that are claimed, and the mark of this job.
+// That the outputs are there in the stated size and in no snapshot yet is checked by the commit.
+// Other errors: what reading the footers gives.
+Status CheckFleetResult(const FleetCheck& check, const group::GroupResult& result);
+
+}  // namespace lithify::job
+
+#endif  // LITHIFY_JOB_FLEET_RESULT_H_
