@@ -236,6 +236,7 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
                                                              const Environment& environment) {
   std::unique_ptr<IcebergSession> session(new IcebergSession(config));
   session->audit_path_ = config.audit_log.path;
+  session->fleet_ = call.fleet;
   TableBuckets::Lender lender;
   if (IsRestCatalog(catalog.uri) && catalog.vended_credentials) {
     lender = [raw = session.get(), ident = call.ident] { return raw->Borrow(ident); };
@@ -287,7 +288,9 @@ job::IcebergServices IcebergSession::Services(observe::Progress& progress) {
           .clock = clock_,
           .random = random_,
           .audit = *audit_,
-          .progress = progress};
+          .progress = progress,
+          .fleet = fleet_,
+          .loans = [this](const catalog::TableIdent&) { return buckets_->Lend(); }};
 }
 
 }  // namespace lithify::embed

@@ -21,6 +21,7 @@
 #include "embed/audit.h"
 #include "embed/environment.h"
 #include "embed/table_buckets.h"
+#include "group/fleet.h"
 #include "job/iceberg_job.h"
 #include "net/http.h"
 #include "net/token.h"
@@ -55,6 +56,8 @@ class IcebergSession {
     // Around the catalog, for what works with the session; what it gives goes before the session.
     // Empty: nothing.
     std::function<std::unique_ptr<catalog::Catalog>(catalog::Catalog&)> guard = {};
+    // Workers that jobs may send groups to; null: none. It outlives the session.
+    group::Fleet* fleet = nullptr;
     // Where the work goes on without the records (audit_log.on_error = "continue").
     AuditErrorHandler on_audit_error = {};
     // For somebody else, who must reach nothing that this process may and they may not: buckets
@@ -107,7 +110,8 @@ class IcebergSession {
   std::unique_ptr<catalog::Catalog> catalog_;
   catalog::RestCatalog* rest_ = nullptr;     // What `catalog_` is, if it is one.
   std::unique_ptr<catalog::Catalog> guard_;  // Around it; null: none.
-  catalog::RestOptions lending_options_;     // Of a REST catalog; without a URI: it is not to lend.
+  group::Fleet* fleet_ = nullptr;
+  catalog::RestOptions lending_options_;  // Of a REST catalog; without a URI: it is not to lend.
   std::unique_ptr<catalog::Catalog> lending_;  // The same catalog, once it was asked to.
   std::unique_ptr<observe::AuditLog> audit_;
   std::string audit_path_;

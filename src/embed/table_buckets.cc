@@ -121,13 +121,31 @@ Result<S3Access*> TableBuckets::Own(const std::string& location) {
   return own_access_.get();
 }
 
-Result<S3Access*> TableBuckets::Lent(const Loan& loan) {
-  std::unique_ptr<S3Access>& access = lent_access_[loan.prefix];
-  if (access) return access.get();
+storage::S3Settings TableBuckets::SettingsFor(const Loan& loan) const {
   S3Settings settings = own_;
   if (settings.endpoint.empty()) settings.endpoint = loan.settings.endpoint;
   if (settings.region.empty()) settings.region = loan.settings.region;
   if (settings.addressing == S3Addressing::kAuto) settings.addressing = loan.settings.addressing;
+  return settings;
+}
+
+Result<std::vector<Loan>> TableBuckets::Lend() {
+  if (!lender_) return std::vector<Loan>();
+  const std::lock_guard lock(mutex_);
+  LITHIFY_TRY_ASSIGN(const auto table, lender_());
+  LITHIFY_TRY_ASSIGN(auto loans, LoansOf(table));
+  for (Loan& loan : loans) {
+    const S3Settings here = SettingsFor(loan);
+    loan.settings.endpoint = here.endpoint;
+    loan.settings.region = here.region;
+    loan.settings.addressing = here.addressing;
+  }
+  return loans;
+}
+
+Result<S3Access*> TableBuckets::Lent(const Loan& loan) {
+  std::unique_ptr<S3Access>& access = lent_access_[loan.prefix];
+  if (access) return access.get();
   // The first are at hand; later ones are asked for.
   auto first = std::make_shared<std::optional<LeasedCredentials>>(Leased(loan));
   const auto fetch = [lender = lender_, prefix = loan.prefix,
@@ -141,7 +159,7 @@ Result<S3Access*> TableBuckets::Lent(const Loan& loan) {
     return Fail(Code::kDenied, "the catalog lends no credentials any more", table.ident.ToString());
   };
   LITHIFY_TRY_ASSIGN(access,
-                     S3Access::Open(std::move(settings), LookUpIn(environment_), clock_, random_,
+                     S3Access::Open(SettingsFor(loan), LookUpIn(environment_), clock_, random_,
                                     storage::MakeRenewedCredentials(fetch, clock_)));
   access->StopWhen(stop_);
   return access.get();

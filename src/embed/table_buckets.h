@@ -53,10 +53,15 @@ class TableBuckets {
   Result<std::shared_ptr<storage::Store>> Open(const std::string& bucket,
                                                const std::string& location);
 
+  // Fresh loans, for somebody who works on the table elsewhere (Q9): with endpoint, region and
+  // addressing as they are used here, and never with keys of this process. Empty: nobody lends.
+  Result<std::vector<storage::Loan>> Lend();
+
  private:
   Result<storage::S3Access*> AccessFor(const std::string& location);
   Result<storage::S3Access*> Own(const std::string& location);
   Result<storage::S3Access*> Lent(const storage::Loan& loan);
+  storage::S3Settings SettingsFor(const storage::Loan& loan) const;
 
   const storage::S3Settings own_;
   const Environment environment_;

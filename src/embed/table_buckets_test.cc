@@ -120,5 +120,33 @@ TEST_F(TableBucketsTest, OwnKeysAreForWhatNobodyLendsKeysFor) {
   EXPECT_EQ(denied->Open("lake", "s3://lake/t/x").error().code, Code::kDenied);
 }
 
+TEST_F(TableBucketsTest, WhatGoesToOthersHasNoKeysOfThisProcess) {
+  storage::S3Settings own;
+  own.access_key_id = "mine";
+  own.secret_access_key = Secret("my secret");
+  EXPECT_TRUE(Make(own, {})->Lend()->empty());
+  own.endpoint = "http://inside:9000";
+  own.ca_file = "/etc/ca.pem";
+  int asked = 0;
+  const auto buckets = Make(own, [&]() -> Result<catalog::LoadedTable> {
+    catalog::LoadedTable table;
+    table.credentials = {{"s3://lake/t/", Keys(std::to_string(++asked))}};
+    table.config = {{"s3.endpoint", "http://outside"}, {"client.region", "eu-1"}};
+    return table;
+  });
+  for (const char* id : {"1", "2"}) {
+    const auto loans = buckets->Lend();
+    ASSERT_TRUE(loans) << loans.error().ToString();
+    ASSERT_EQ(loans->size(), 1U);
+    const storage::Loan& loan = loans->front();
+    EXPECT_EQ(loan.prefix, "s3://lake/t/");
+    EXPECT_EQ(loan.settings.endpoint, "http://inside:9000");
+    EXPECT_EQ(loan.settings.region, "eu-1");
+    EXPECT_EQ(loan.settings.access_key_id, id);
+    EXPECT_EQ(loan.settings.secret_access_key.Reveal(), std::string("secret of ") + id);
+    EXPECT_EQ(loan.settings.ca_file, "");
+  }
+}
+
 }  // namespace
 }  // namespace lithify::embed
