@@ -3,7 +3,7 @@
 # module that is not listed, or a third-party header of a library that the module may not use.
 #
 # lithify_module(NAME USES base storage THIRD_PARTY Arrow::arrow)
-set(LITHIFY_MODULES base net config observe storage table catalog plan rewrite group commit job embed flightsql sql serve maintain)
+set(LITHIFY_MODULES base net config observe storage table catalog plan rewrite group commit fleet job embed flightsql sql serve maintain)
 
 set(LITHIFY_MAY_USE_base)
 set(LITHIFY_MAY_USE_net base)
@@ -16,6 +16,8 @@ set(LITHIFY_MAY_USE_sql base)
 set(LITHIFY_MAY_USE_rewrite base storage)
 set(LITHIFY_MAY_USE_config base plan rewrite storage table)
 set(LITHIFY_MAY_USE_group base storage table rewrite)
+# No catalog, planner, committer or configuration: a worker is told names, and nothing else.
+set(LITHIFY_MAY_USE_fleet base net storage table rewrite group)
 set(LITHIFY_MAY_USE_commit base storage catalog table)
 set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite group commit)
 set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite group job)
@@ -59,6 +61,7 @@ set(LITHIFY_MAY_INCLUDE_config toml++/)
 set(LITHIFY_MAY_INCLUDE_rewrite arrow/ parquet/ nlohmann/ xxhash.h zstd.h libdeflate.h)
 set(LITHIFY_MAY_INCLUDE_storage xxhash.h expat.h nlohmann/)
 set(LITHIFY_MAY_INCLUDE_job nlohmann/)
+set(LITHIFY_MAY_INCLUDE_fleet arrow/ nlohmann/ openssl/)
 set(LITHIFY_MAY_INCLUDE_flightsql google/)
 set(LITHIFY_MAY_INCLUDE_maintain nlohmann/)
 set(LITHIFY_MAY_INCLUDE_serve arrow/ duckdb.h nlohmann/ openssl/)

@@ -449,13 +449,35 @@ def audit_seeds(out):
         corpus.add(b"\1me\nselect\n\n" + text.encode() + b"\n" + text.encode())
 
 
+# --- the fleet -----------------------------------------------------------------------------------
+
+def fleet_seeds(out):
+    """Orders and answers; those with manifests in them are among the regressions."""
+    corpus = Corpus(out, "fleet_fuzz")
+    loan = {"prefix": "s3://lake", "endpoint": "", "region": "r", "addressing": "path",
+            "access_key": "id", "secret_key": "key", "session_token": "", "expires_at_us": 1}
+    order = {"protocol": 1, "job_id": "j", "group_id": 0, "attempt": "a", "table_ident": "n.t",
+             "metadata_location": "s3://lake/t/metadata/1.metadata.json", "snapshot_id": 1,
+             "group_file_paths": ["s3://lake/t/data/a.parquet"], "outputs": 1,
+             "target_file_size_bytes": 2, "min_file_size_bytes": 1, "max_file_size_bytes": 2,
+             "max_output_partitions": 1, "verify": "full", "memory_bytes": 1, "s3": [loan],
+             "output_spec_id": 1}
+    corpus.add(b"\0" + json.dumps(order).encode())
+    corpus.add(b"\1" + json.dumps({"protocol": 1, "attempt": "a", "s3": [loan]}).encode())
+    for frame in ({"frame": "accepted"},
+                  {"frame": "progress", "group_id": 1, "bytes_read": 2, "moved": True},
+                  {"frame": "failed", "transport": False, "code": "conflict", "message": "m",
+                   "context": "c", "hint": "h"}):
+        corpus.add(b"\2" + json.dumps(frame).encode())
+
+
 def main(out):
     if os.path.isdir(out):
         for folder, _, names in os.walk(out):
             for name in names:
                 if name.startswith("seed-"):
                     os.remove(os.path.join(folder, name))
-    for make in (audit_seeds, avro_seeds, delete_seeds, filter_seeds, footer_seeds,
+    for make in (audit_seeds, avro_seeds, delete_seeds, filter_seeds, fleet_seeds, footer_seeds,
                  stored_footer_seeds, hive_seeds, metadata_seeds, page_seeds, puffin_seeds,
                  splice_seeds, statement_seeds, token_seeds):
         make(out)
