@@ -1,0 +1,459 @@
+// The dispatcher on real threads, with workers in memory.
+#include "fleet/dispatcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+namespace lithify::fleet {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using Where = group::Placement::Where;
+
+LinkError Transport(std::string what) {
+  return {true, {Code::kTransient, std::move(what), "", ""}};
+}
+
+// One worker: what it is asked is written down, and what it answers is up to the test.
+struct FakeWorker {
+  std::mutex mutex;
+  std::condition_variable changed;
+  WorkerStatus status;
+  bool reachable = true;
+  bool holds = false;  // Rewrites do not end before this is taken back.
+  std::function<std::optional<LinkError>(const GroupOrder&)> fails = {};
+  bool adopt_lost = false;
+  std::vector<GroupOrder> orders;
+  std::vector<std::string> adopted;
+  std::vector<std::string> dropped;
+  std::vector<std::vector<storage::Loan>> refreshed;
+  int running = 0;
+  int most = 0;
+
+  void Let(const std::function<void()>& change) {
+    const std::lock_guard lock(mutex);
+    change();
+    changed.notify_all();
+  }
+  // Bounded: a test that waits in vain fails.
+  bool WaitFor(const std::function<bool()>& met) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, seconds(20), met);
+  }
+};
+
+class FakeLink final : public WorkerLink {
+ public:
+  explicit FakeLink(FakeWorker& worker) : worker_(worker) {}
+
+  LinkResult<WorkerStatus> AskStatus(Duration) override {
+    const std::lock_guard lock(worker_.mutex);
+    if (!worker_.reachable) return std::unexpected(Transport("connection refused"));
+    WorkerStatus status = worker_.status;
+    status.inflight = worker_.running;
+    return status;
+  }
+
+  LinkResult<group::GroupResult> Compact(const GroupOrder& order, const LinkTimes&,
+                                         const OnProgress& on_progress,
+                                         const CancelFlag& cancel) override {
+    std::unique_lock lock(worker_.mutex);
+    worker_.orders.push_back(order);
+    worker_.most = std::max(worker_.most, ++worker_.running);
+    worker_.changed.notify_all();
+    lock.unlock();
+    on_progress(1);
+    lock.lock();
+    while (worker_.holds && !cancel.requested()) worker_.changed.wait_for(lock, milliseconds(20));
+    --worker_.running;
+    if (cancel.requested()) {
+      return std::unexpected(LinkError{true, {Code::kCancelled, "stopped", "", ""}});
+    }
+    if (worker_.fails) {
+      if (auto error = worker_.fails(order)) return std::unexpected(std::move(*error));
+    }
+    lock.unlock();
+    on_progress(7);
+    group::GroupResult result;
+    result.rows_deleted = order.task.number;  // To know it by.
+    return result;
+  }
+
+  LinkResult<void> Adopt(const std::string& attempt, Duration) override {
+    const std::lock_guard lock(worker_.mutex);
+    if (worker_.adopt_lost) return std::unexpected(Transport("reset"));
+    worker_.adopted.push_back(attempt);
+    return {};
+  }
+  LinkResult<void> Drop(const std::string& attempt, Duration) override {
+    worker_.Let([&] { worker_.dropped.push_back(attempt); });
+    return {};
+  }
+  LinkResult<void> Refresh(const std::string&, const std::vector<storage::Loan>& loans,
+                           Duration) override {
+    worker_.Let([&] { worker_.refreshed.push_back(loans); });
+    return {};
+  }
+
+ private:
+  FakeWorker& worker_;
+};
+
+class FixedDiscovery final : public Discovery {
+ public:
+  explicit FixedDiscovery(Result<std::vector<std::string>> found) : found_(std::move(found)) {}
+  Result<std::vector<std::string>> Find() override { return found_; }
+
+ private:
+  const Result<std::vector<std::string>> found_;
+};
+
+class DispatcherTest : public testing::Test {
+ protected:
+  void Begin(int workers, const DispatcherOptions& options = {}) {
+    std::vector<std::string> addresses;
+    for (int w = 0; w < workers; ++w) {
+      addresses.push_back("w" + std::to_string(w));
+      workers_.push_back(std::make_unique<FakeWorker>());
+      workers_.back()->status.id = "id" + std::to_string(w);
+    }
+    Make(std::move(addresses), options);
+  }
+  void Make(Result<std::vector<std::string>> found, const DispatcherOptions& options) {
+    dispatcher_ = std::make_unique<Dispatcher>(
+        DispatcherServices{.discovery = std::make_unique<FixedDiscovery>(std::move(found)),
+                           .make_link =
+                               [this](const std::string& address) {
+                                 return std::make_unique<FakeLink>(
+                                     *workers_[static_cast<size_t>(std::stoi(address.substr(1)))]);
+                               },
+                           .clock = clock_,
+                           .random = random_,
+                           .calls = std::make_unique<ThreadCalls>(CallThreads{.compact = 16}),
+                           .on_job = [this](const JobStory& story) { story_ = story; }},
+        options);
+  }
+  static std::vector<group::FleetGroup> Groups(int count) {
+    std::vector<group::FleetGroup> groups;
+    for (int n = 0; n < count; ++n) {
+      group::FleetGroup group;
+      group.task.job_id = "job";
+      group.task.number = 100 + n;
+      group.bytes = 10;
+      groups.push_back(group);
+    }
+    return groups;
+  }
+  Status Run(const std::vector<group::FleetGroup>& groups, const group::FleetJob& job = {}) {
+    return dispatcher_->Run(
+        groups, job,
+        [&](size_t index, Result<group::GroupResult> result) {
+          const bool good = result.has_value();
+          EXPECT_TRUE(results_.emplace(index, std::move(result)).second) << "twice: " << index;
+          return good || go_on_;
+        },
+        cancel_);
+  }
+  // What became of it is of the group that it says it is of.
+  void ExpectDone(int groups) {
+    ASSERT_THAT(results_, SizeIs(groups));
+    for (const auto& [index, result] : results_) {
+      ASSERT_TRUE(result) << result.error().ToString();
+      EXPECT_EQ(result->rows_deleted, 100 + static_cast<int64_t>(index));
+    }
+  }
+
+  SystemClock clock_;
+  SystemRandom random_;
+  std::vector<std::unique_ptr<FakeWorker>> workers_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+  std::map<size_t, Result<group::GroupResult>> results_;
+  bool go_on_ = false;
+  CancelFlag cancel_;
+  JobStory story_;
+};
+
+TEST_F(DispatcherTest, PlacesByHowManyAreHealthy) {
+  DispatcherOptions options;
+  options.min_workers = 2;
+  Begin(3, options);
+  workers_[2]->reachable = false;
+  const auto place = dispatcher_->Place({}, cancel_);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->where, Where::kFleet);
+  EXPECT_EQ(place->healthy, 2);
+  EXPECT_EQ(place->reason, "2 of 3 workers are healthy, 2 needed");
+  workers_[1]->reachable = false;
+}
+
+TEST_F(DispatcherTest, AutoIsLocalBelowTheFloorAndRequireFails) {
+  DispatcherOptions options;
+  options.min_workers = 2;
+  Begin(1, options);
+  const auto place = dispatcher_->Place({}, cancel_);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->where, Where::kLocal);
+  EXPECT_EQ(place->reason, "1 of 1 worker is healthy, 2 needed");
+
+  options.distribution = group::Distribution::kRequire;
+  workers_[0]->reachable = false;
+  Make(std::vector<std::string>{"w0"}, options);
+  const auto refused = dispatcher_->Place({}, cancel_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kLimit);
+  EXPECT_THAT(refused.error().message, HasSubstr("insufficient_workers: 0 of 1 worker"));
+  EXPECT_THAT(refused.error().message, HasSubstr("connection refused"));
+
+  options.distribution = group::Distribution::kLocal;
+  Make(std::vector<std::string>{"w0"}, options);
+  EXPECT_EQ(dispatcher_->Place({}, cancel_)->where, Where::kLocal);
+  // What is asked for is above what is configured.
+  EXPECT_FALSE(dispatcher_->Place(group::Distribution::kRequire, cancel_));
+  workers_[0]->Let([&] { workers_[0]->reachable = true; });
+}
+
+TEST_F(DispatcherTest, RequireTellsWhyDiscoveryFoundNobody) {
+  DispatcherOptions options;
+  options.distribution = group::Distribution::kRequire;
+  Make(Fail(Code::kNotFound, "cannot be looked at", "workers.json"), options);
+  const auto refused = dispatcher_->Place({}, cancel_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("workers.json"));
+}
+
+TEST_F(DispatcherTest, EveryGroupIsDoneOnceAndAdoptedBeforeThat) {
+  Begin(3);
+  for (auto& worker : workers_) worker->status.max_inflight_groups = 2;
+  std::atomic<int64_t> read = 0;
+  const auto status = Run(Groups(40), {.on_progress = [&](int64_t bytes) { read += bytes; }});
+  ASSERT_TRUE(status) << status.error().ToString();
+  ExpectDone(40);
+  size_t adopted = 0;
+  for (const auto& worker : workers_) {
+    EXPECT_LE(worker->most, 2);
+    EXPECT_THAT(worker->orders, testing::Not(IsEmpty()));
+    EXPECT_THAT(worker->dropped, IsEmpty());
+    adopted += worker->adopted.size();
+  }
+  EXPECT_EQ(adopted, 40U);
+  EXPECT_EQ(read, 400) << "each byte once";
+  EXPECT_THAT(story_.groups, SizeIs(40));
+  EXPECT_EQ(story_.job_id, "job");
+  EXPECT_THAT(story_.groups[3].worker, HasSubstr(" (id"));
+  EXPECT_EQ(dispatcher_->counters().groups_done, 40);
+  EXPECT_EQ(dispatcher_->queue(), QueueLengths{});
+}
+
+TEST_F(DispatcherTest, TwoJobsAtATime) {
+  Begin(2);
+  std::map<size_t, int> done[2];
+  std::vector<std::jthread> threads;
+  for (auto& of_job : done) {
+    threads.emplace_back([&] {
+      const auto groups = Groups(20);
+      EXPECT_TRUE(dispatcher_->Run(
+          groups, {},
+          [&](size_t index, Result<group::GroupResult> result) {
+            of_job[index] += result ? 1 : 100;
+            return true;
+          },
+          cancel_));
+    });
+  }
+  threads.clear();
+  for (const auto& of_job : done) {
+    EXPECT_THAT(of_job, SizeIs(20));
+    for (const auto& [index, count] : of_job) EXPECT_EQ(count, 1);
+  }
+  for (const auto& worker : workers_) EXPECT_EQ(worker->most, 1);
+}
+
+TEST_F(DispatcherTest, ABrokenWorkerCostsNothingButItsTime) {
+  Begin(2);
+  workers_[0]->fails = [](const GroupOrder&) { return Transport("connection reset"); };
+  ASSERT_TRUE(Run(Groups(6)));
+  ExpectDone(6);
+  EXPECT_THAT(workers_[1]->adopted, SizeIs(6));
+  EXPECT_THAT(workers_[0]->orders, SizeIs(1));
+  const auto& retried = results_.at(0)->report.notes;
+  ASSERT_THAT(retried, SizeIs(1));
+  EXPECT_THAT(retried[0], HasSubstr("rewritten by worker w1 (id1); failed at w0: transient"));
+  EXPECT_EQ(dispatcher_->counters().retries, 1);
+}
+
+TEST_F(DispatcherTest, AFullWorkerIsAskedAgainLater) {
+  Begin(1);
+  int refusals = 2;
+  workers_[0]->fails = [&](const GroupOrder&) -> std::optional<LinkError> {
+    if (refusals-- <= 0) return std::nullopt;
+    return LinkError{true, {Code::kLimit, "full", "", ""}};
+  };
+  ASSERT_TRUE(Run(Groups(1)));
+  ExpectDone(1);
+  EXPECT_EQ(dispatcher_->counters().refusals, 2);
+  EXPECT_EQ(dispatcher_->counters().retries, 0);
+}
+
+TEST_F(DispatcherTest, AnErrorOfTheApplicationStopsTheJobIfTheCallerSaysSo) {
+  Begin(2);
+  workers_[1]->holds = true;
+  workers_[0]->fails = [](const GroupOrder&) {
+    return LinkError{false, {Code::kCorrupt, "counts differ", "", ""}};
+  };
+  ASSERT_TRUE(Run(Groups(8)));
+  ASSERT_THAT(results_, SizeIs(1));
+  EXPECT_EQ(results_.begin()->second.error().code, Code::kCorrupt);
+  EXPECT_THAT(workers_[0]->orders, SizeIs(1));
+  EXPECT_TRUE(workers_[1]->WaitFor(
+      [&] { return workers_[1]->dropped.size() == 1 && workers_[1]->running == 0; }));
+}
+
+TEST_F(DispatcherTest, OrTheOthersGoOn) {
+  Begin(2);
+  go_on_ = true;
+  for (auto& worker : workers_) {
+    worker->fails = [](const GroupOrder& order) -> std::optional<LinkError> {
+      if (order.task.number != 103) return std::nullopt;
+      return LinkError{false, {Code::kCorrupt, "counts differ", "", ""}};
+    };
+  }
+  ASSERT_TRUE(Run(Groups(8)));
+  ASSERT_THAT(results_, SizeIs(8));
+  for (const auto& [index, result] : results_) EXPECT_EQ(result.has_value(), index != 3);
+}
+
+TEST_F(DispatcherTest, AStopIsHeardAndWorkersAreTold) {
+  Begin(2);
+  for (auto& worker : workers_) worker->holds = true;
+  std::jthread stopper([&] {
+    workers_[0]->WaitFor([&] { return workers_[0]->running == 1; });
+    cancel_.Request();
+  });
+  EXPECT_EQ(Run(Groups(8)).error().code, Code::kCancelled);
+  EXPECT_THAT(results_, IsEmpty());
+  for (auto& worker : workers_) {
+    EXPECT_TRUE(worker->WaitFor([&] { return worker->dropped.size() == worker->orders.size(); }));
+  }
+}
+
+TEST_F(DispatcherTest, ADispatcherThatStopsEndsItsJobs) {
+  Begin(1);
+  workers_[0]->holds = true;
+  std::jthread stopper([&] {
+    workers_[0]->WaitFor([&] { return workers_[0]->running == 1; });
+    dispatcher_->Stop();
+  });
+  EXPECT_EQ(Run(Groups(2)).error().code, Code::kCancelled);
+  EXPECT_EQ(Run(Groups(2)).error().code, Code::kCancelled);
+  EXPECT_EQ(dispatcher_->Place({}, cancel_).error().code, Code::kCancelled);
+}
+
+TEST_F(DispatcherTest, WhatCannotBeTakenOverIsDoneAgainElsewhere) {
+  DispatcherOptions options;
+  options.placement.adopt_tries = 1;
+  Begin(2, options);
+  workers_[0]->adopt_lost = true;
+  ASSERT_TRUE(Run(Groups(1)));
+  ExpectDone(1);
+  EXPECT_THAT(workers_[1]->adopted, SizeIs(1));
+  EXPECT_THAT(workers_[0]->dropped, IsEmpty()) << "nobody knows whose the outputs are";
+  EXPECT_THAT(results_.at(0)->report.notes, Contains(HasSubstr("could not be taken over")));
+}
+
+TEST_F(DispatcherTest, KeysGoAlongAndAreRenewedBeforeTheyEnd) {
+  Begin(1);
+  workers_[0]->holds = true;
+  int lent = 0;
+  const auto loans = [&]() -> Result<std::vector<storage::Loan>> {
+    storage::Loan loan;
+    loan.prefix = "s3://b/" + std::to_string(++lent);
+    // Already so short that they are asked for again as soon as that is allowed at all.
+    loan.expires = clock_.Now() + (lent == 1 ? Duration(seconds(1)) : Duration(hours(9)));
+    return std::vector{loan};
+  };
+  // Half a minute passes at once.
+  struct Hasty final : Clock {
+    std::atomic<int64_t> ahead = 0;
+    SystemClock real;
+    Time Now() const override { return real.Now() + Monotonic() - real.Monotonic(); }
+    Duration Monotonic() const override { return real.Monotonic() + Duration(ahead.load()); }
+    void Sleep(Duration d) override { real.Sleep(d); }
+  } hasty;
+  dispatcher_ = std::make_unique<Dispatcher>(
+      DispatcherServices{
+          .discovery = std::make_unique<FixedDiscovery>(std::vector<std::string>{"w0"}),
+          .make_link = [&](const std::string&) { return std::make_unique<FakeLink>(*workers_[0]); },
+          .clock = hasty,
+          .random = random_,
+          .calls = std::make_unique<ThreadCalls>(CallThreads{})},
+      DispatcherOptions{});
+  std::jthread others([&] {
+    workers_[0]->WaitFor([&] { return workers_[0]->running == 1; });
+    hasty.ahead += Duration(seconds(31)).count();
+    workers_[0]->WaitFor([&] { return !workers_[0]->refreshed.empty(); });
+    workers_[0]->Let([&] { workers_[0]->holds = false; });
+  });
+  ASSERT_TRUE(Run(Groups(2), {.loans = loans}));
+  others.join();
+  ExpectDone(2);
+  EXPECT_EQ(lent, 2);
+  ASSERT_THAT(workers_[0]->orders, SizeIs(2));
+  EXPECT_EQ(workers_[0]->orders[0].loans[0].prefix, "s3://b/1");
+  EXPECT_EQ(workers_[0]->orders[1].loans[0].prefix, "s3://b/2");
+  ASSERT_THAT(workers_[0]->refreshed, SizeIs(1));
+  EXPECT_EQ(workers_[0]->refreshed[0][0].prefix, "s3://b/2");
+  dispatcher_.reset();
+}
+
+TEST_F(DispatcherTest, WithoutKeysNothingBegins) {
+  Begin(1);
+  const auto status = Run(Groups(1), {.loans = []() -> Result<std::vector<storage::Loan>> {
+                            return Fail(Code::kDenied, "no");
+                          }});
+  EXPECT_EQ(status.error().code, Code::kDenied);
+  EXPECT_THAT(workers_[0]->orders, IsEmpty());
+}
+
+TEST_F(DispatcherTest, TheQueueIsWrittenForThoseWhoAddWorkers) {
+  const auto path = std::filesystem::path(testing::TempDir()) /
+                    ("queue-" + MakeUuidV7(clock_, random_) + ".json");
+  DispatcherOptions options;
+  options.queue_file = path.string();
+  Begin(1, options);
+  workers_[0]->holds = true;
+  const auto read = [&] {
+    std::ifstream file(path);
+    return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  };
+  std::string seen;
+  std::jthread others([&] {
+    for (int n = 0; n < 1000 && seen.find("\"running_groups\":1") == std::string::npos; ++n) {
+      clock_.Sleep(milliseconds(20));
+      seen = read();
+    }
+    workers_[0]->Let([&] { workers_[0]->holds = false; });
+  });
+  ASSERT_TRUE(Run(Groups(3)));
+  others.join();
+  EXPECT_EQ(seen, "{\"waiting_groups\":2,\"waiting_bytes\":20,\"running_groups\":1}\n");
+  dispatcher_.reset();
+  EXPECT_EQ(read(), "{\"waiting_groups\":0,\"waiting_bytes\":0,\"running_groups\":0}\n");
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace lithify::fleet
