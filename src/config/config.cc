@@ -162,6 +162,7 @@ Result<HiveConfig> LoadHiveConfig(
     CrossCheck(config, where, problems);
     CheckS3(config.s3, where, problems);
     CheckAuth(config.auth, where, problems);
+    CheckFleet(config.fleet, where, problems);
   }
   if (problems.empty()) return config;
 

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/secret.h"
 #include "config/auth.h"
+#include "config/fleet.h"
 #include "config/section.h"
 #include "plan/hive_plan.h"
 #include "rewrite/group_runner.h"
@@ -89,6 +90,7 @@ struct HiveConfig {
   AuthConfig auth;
   std::vector<CatalogConfig> catalogs;  // In the order of the file.
   ServerConfig server;
+  FleetConfig fleet;
 };
 
 // `toml` may be empty; `file_name` is for messages. `getenv` gives a variable's value or nullopt.

@@ -188,10 +188,34 @@ std::vector<HiveField> AuthFields() {
   };
 }
 
+std::vector<HiveField> FleetFields() {
+  return {
+      ChoiceField("fleet.distribution", {"auto", "local", "require"}, AT(fleet.distribution)),
+      ChoiceField("fleet.discovery", {"list", "dns", "file"}, AT(fleet.discovery)),
+      ListField("fleet.workers", AT(fleet.workers)),
+      TextField("fleet.dns", AT(fleet.dns)),
+      TextField("fleet.workers_file", AT(fleet.workers_file)),
+      SecretField("fleet.secret", AT(fleet.secret)),
+      TextField("fleet.secret_file", AT(fleet.secret_file)),
+      TextField("fleet.tls_ca", AT(fleet.tls_ca)),
+      TextField("fleet.tls_cert", AT(fleet.tls_cert)),
+      TextField("fleet.tls_key", AT(fleet.tls_key)),
+      BoolField("fleet.insecure_loopback", AT(fleet.insecure_loopback)),
+      CountField("fleet.min_workers", 1, 10'000, AT(fleet.min_workers)),
+      CountField("fleet.max_inflight_groups_per_worker", 0, 1024,
+                 AT(fleet.max_inflight_groups_per_worker)),
+      CountField("fleet.group_attempts", 1, 100, AT(fleet.group_attempts)),
+      DurationField("fleet.silence", seconds(5), hours(1), false, AT(fleet.silence)),
+      DurationField("fleet.attempt", seconds(30), days(7), false, AT(fleet.attempt)),
+      BoolField("fleet.hedge", AT(fleet.hedge)),
+      TextField("fleet.queue_file", AT(fleet.queue_file)),
+  };
+}
+
 std::vector<HiveField> AllFields() {
   std::vector<HiveField> all = {ChoiceField("layout.preset", {"ourios", "none"}, AT(preset))};
   for (auto&& part : {CompactionFields(), OutputFields(), LimitFields(), S3Fields(), AuthFields(),
-                      ServerFields()}) {
+                      ServerFields(), FleetFields()}) {
     all.insert(all.end(), part.begin(), part.end());
   }
   all.push_back(TextField("audit_log.path", AT(audit_log.path)));
