@@ -40,7 +40,7 @@ namespace lithify::job {
 
 // Values of LogRow::trigger and LogRow::status that lithify writes (R163).
 namespace log_trigger {
-inline constexpr std::string_view kScheduler = "scheduler";  // Advice: nothing was done.
+inline constexpr std::string_view kScheduler = "scheduler";  // Nothing was done: advice, refusals.
 inline constexpr std::string_view kScheduled = "scheduled";  // A job of mode active.
 inline constexpr std::string_view kLease = "lease";          // Not a job (R148).
 }  // namespace log_trigger

@@ -217,13 +217,16 @@ class TickRun {
   void Settle(Work& work, const JobLine& line, const std::optional<Error>& error);
   void Done(JobLine line);
   void WriteRows();
+  void TellUnwritten(const std::vector<job::LogRow>& rows, const std::string& why);
   void WriteLog();
   void CountTables();
 
   // Loud: an audit event, a count, and a line of the report.
   void Shout(LoudLine line, const catalog::TableIdent* ident, Code code);
-  // The same, of a table that may not be worked on: `grant` helps, unless there was no token.
+  // The same, of a table that may not be worked on: `grant` helps, unless there was no token. A
+  // row of the log, too.
   void Refused(const Work& work, const std::string& why, const char* grant);
+  void LogRefusal(const LoudLine& line);
   void Audit(const AuditEvent& event);
   AuditEvent Recorded(const std::string& procedure, const std::string& job_id) const;
 
@@ -242,6 +245,7 @@ class TickRun {
   std::vector<plan::MaintenanceCandidate> candidates_;
   plan::MaintenancePlan plan_;
   std::vector<job::LogRow> rows_;
+  std::set<std::string> refused_;  // Tables that have a row of it in `rows_`, or had.
   bool appended_ = false;  // To the log, by this tick.
   std::unique_ptr<TableSession> log_session_;
   std::optional<job::MaintenanceLog> log_;
@@ -289,11 +293,27 @@ void TickRun::Shout(LoudLine line, const catalog::TableIdent* ident, Code code) 
 
 void TickRun::Refused(const Work& work, const std::string& why, const char* grant) {
   const bool nobody = IsOfPrincipalToken(why);
-  Shout({.what = nobody ? "no_credential" : "no_grant",
-         .where = work.key,
-         .why = why,
-         .next = nobody ? kCheckPrincipal : grant},
-        &work.ident, Code::kDenied);
+  const LoudLine line{.what = nobody ? "no_credential" : "no_grant",
+                      .where = work.key,
+                      .why = why,
+                      .next = nobody ? kCheckPrincipal : grant};
+  Shout(line, &work.ident, Code::kDenied);
+  if (acting() && options_.log) LogRefusal(line);
+}
+
+// One row a tick of each table, however often it was refused at it. Not of trigger `scheduled`:
+// whoever asks what was run (ReadLog) would read them all.
+void TickRun::LogRefusal(const LoudLine& line) {
+  job::LogRow row;
+  row.job_id = NewJobId();
+  row.table_name = line.where;
+  row.trigger = job::log_trigger::kScheduler;
+  row.principal = actor();
+  row.started_at_ms = row.finished_at_ms = Millis(Now());
+  row.status = job::log_status::kFailed;
+  row.error = Shortened(line.what + ": " + line.why + "; next: " + line.next);
+  const std::lock_guard lock(mutex_);
+  if (refused_.insert(line.where).second) rows_.push_back(std::move(row));
 }
 
 TickReport TickRun::Run() {
@@ -1068,11 +1088,31 @@ void TickRun::WriteRows() {
     const std::lock_guard lock(mutex_);
     rows.swap(rows_);
   }
-  if (!log_ || rows.empty()) return;
+  if (rows.empty()) return;
+  if (!log_) return TellUnwritten(rows, "there is none to write to");
   auto written = log_->Append(rows, CancelFlag());
+  if (!written) {
+    TellUnwritten(rows, written.error().ToString() +
+                            (written.error().code == Code::kDenied
+                                 ? "; grant TABLE_WRITE_DATA on it to the catalog role of the "
+                                   "maintenance principal"
+                                 : ""));
+    return;
+  }
   const std::lock_guard lock(mutex_);
   appended_ = true;
-  if (!written) report_.warnings.push_back("maintenance log: " + written.error().ToString());
+}
+
+// R025: what is told at every tick is told here where the log does not have it. That there is no
+// log was told once, and holds up nothing (R299): of jobs alone nothing is said again.
+void TickRun::TellUnwritten(const std::vector<job::LogRow>& rows, const std::string& why) {
+  const auto refusals =
+      std::ranges::count(rows, job::log_trigger::kScheduler, &job::LogRow::trigger);
+  if (!options_.log || (!log_ && refusals == 0)) return;
+  const std::lock_guard lock(mutex_);
+  report_.warnings.push_back("maintenance log " + options_.log->ToString() + ": rows that are not written: " +
+                             std::to_string(rows.size()) + ", of refusals " +
+                             std::to_string(refusals) + ": " + why);
 }
 
 void TickRun::WriteLog() {

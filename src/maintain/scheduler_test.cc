@@ -296,6 +296,77 @@ TEST_F(SchedulerTest, R025ARefusalIsToldAtEveryTickUntilItIsGranted) {
   EXPECT_THAT(TickAt("2026-11-30T03:01:00Z").loud, IsEmpty());
 }
 
+// R025: the log has a row of each refused table at every tick, and gets one commit for all of them.
+TEST_F(SchedulerTest, R025ARefusalIsARowOfTheLogAtEveryTick) {
+  WithLog(LeaseKind::kNone);
+  Make("a");
+  Make("b");
+  Tick();
+  grants_.unwritable = {TableIdent{{"sales"}, "a"}, TableIdent{{"sales"}, "b"}};
+  job::MaintenanceLog log({.catalog = catalog_,
+                           .locations = *locations_,
+                           .clock = clock_,
+                           .random = random_,
+                           .sleep = [](Duration) {}},
+                          job::DefaultLogIdent());
+  const auto head = [&] {
+    const auto table = catalog_.LoadTable(job::DefaultLogIdent()).value();
+    const iceberg::Snapshot* at = table.metadata.RefSnapshot("main");
+    return at != nullptr ? at->sequence_number : 0;
+  };
+  const auto refusals = [&] {
+    return log.Read({.trigger = std::string(job::log_trigger::kScheduler)}, cancel_).value().rows;
+  };
+  // At the first tick both are tried, and each attempt writes its row.
+  TickAt("2026-11-30T02:00:10Z");
+  EXPECT_THAT(refusals(), SizeIs(2));
+  for (int tick = 2; tick <= 4; ++tick) {
+    const int64_t before = head();
+    clock_.now += std::chrono::seconds(2);  // Within the back-off.
+    EXPECT_THAT(Tick().jobs, IsEmpty());
+    EXPECT_THAT(refusals(), SizeIs(2 * tick));
+    EXPECT_EQ(head(), before + 1);
+  }
+  std::multiset<std::string> tables;
+  for (const job::LogRow& row : refusals()) {
+    tables.insert(row.table_name);
+    EXPECT_EQ(row.status, "failed");
+    EXPECT_THAT(row.error.value(), testing::StartsWith("no_grant: "));
+    EXPECT_THAT(row.error.value(), HasSubstr("TABLE_WRITE_DATA"));
+  }
+  EXPECT_EQ(tables.count("lake.sales.a"), 4);
+  EXPECT_EQ(tables.count("lake.sales.b"), 4);
+  // Nobody takes them for runs.
+  EXPECT_EQ(DueOf(Tick()), "backing_off");
+  // Nothing is written while somebody only asks.
+  const int64_t before = head();
+  Tick({.plan_only = true});
+  EXPECT_EQ(head(), before);
+  grants_.unwritable.clear();
+  TickAt("2026-11-30T03:00:00Z");
+  TickAt("2026-11-30T03:01:00Z");
+  EXPECT_THAT(refusals(), SizeIs(10));
+}
+
+TEST_F(SchedulerTest, WhereTheLogCannotBeWrittenTheStatusSaysSo) {
+  WithLog(LeaseKind::kNone);
+  Make("a");
+  Tick();
+  grants_.unwritable = {ident_, job::DefaultLogIdent()};
+  TickAt("2026-11-30T02:00:10Z");
+  const TickReport report = TickAt("2026-11-30T02:00:20Z");
+  EXPECT_THAT(Loud(report), ElementsAre("no_grant lake.sales.a"));
+  EXPECT_THAT(report.warnings,
+              ElementsAre(testing::AllOf(HasSubstr("not written: 1, of refusals 1: "),
+                                         HasSubstr("grant TABLE_WRITE_DATA"))));
+  // Nor where there is no log at all; that there is none is told once.
+  options_.log = TableIdent{{"sqe_system"}, "another"};
+  Restart();
+  EXPECT_THAT(TickAt("2026-11-30T02:00:30Z").warnings, SizeIs(2));
+  EXPECT_THAT(TickAt("2026-11-30T02:00:40Z").warnings,
+              ElementsAre(HasSubstr("there is none to write to")));
+}
+
 // The fire that was refused is let go after a while; the property is there, and the grant is not.
 TEST_F(SchedulerTest, ARefusalIsToldAlsoWhileNoFireIsDue) {
   options_.schedule.cron = plan::ParseCron("0 2 * * mon").value();  // 2026-11-30 is one.
