@@ -111,6 +111,24 @@ struct AppendCommit {
   int commit_attempts = 8;
 };
 
+// Data files that leave a table of our own (the maintenance log) with all of their rows. No rows of
+// other people's tables are removed by anything.
+struct RemovalCommit {
+  catalog::TableIdent ident;
+  std::string branch = "main";
+  std::string job_id;              // UUIDv7, new for each request; how we know our own commit.
+  std::string trigger = "manual";  // For the summary, as the principal; empty: not stamped.
+  std::string principal;
+  // The rule was made for this table and with this schema; a change since is a conflict.
+  std::string table_uuid;
+  int schema_id = 0;
+  // Of a live data file, with the bounds of `bounds_of` where its manifest has them. By the file
+  // alone: it is asked anew in each attempt.
+  std::function<bool(const iceberg::DataFile&)> leaves;
+  std::vector<int> bounds_of;  // Field ids.
+  int commit_attempts = 4;
+};
+
 struct CommittedSnapshot {
   int64_t snapshot_id = 0;  // 0: there was nothing to change any more, so nothing was committed.
   int64_t sequence_number = 0;
@@ -119,6 +137,7 @@ struct CommittedSnapshot {
   int64_t manifests_written = 0;
   int64_t manifests_replaced = 0;
   int64_t delete_files_removed = 0;
+  int64_t records_removed = 0;  // Of all files that left, replaced ones too.
   // An earlier attempt of this job had landed although its reply was lost.
   bool found_after_unknown = false;
 };
@@ -156,6 +175,11 @@ class IcebergCommitter {
   // The files must lie under the table's data location, exist, and have the stated size. They
   // belong to the caller: who gets any code but kUnknownOutcome may remove them.
   Result<CommittedSnapshot> CommitAppend(const AppendCommit& request, const CancelFlag& cancel);
+
+  // One snapshot of operation `delete`: the files that leave are in no live entry any more, all
+  // others are as they were. Snapshot id 0: none leaves, and nothing was committed. The files
+  // themselves stay until the snapshots before it expire.
+  Result<CommittedSnapshot> CommitRemoval(const RemovalCommit& request, const CancelFlag& cancel);
 
   struct Expiry {
     catalog::TableIdent ident;

@@ -35,6 +35,7 @@ CommittedSnapshot FromSummary(const iceberg::Snapshot& snapshot) {
   committed.manifests_written = number("manifests-created");
   committed.manifests_replaced = number("manifests-replaced");
   committed.delete_files_removed = number("removed-delete-files");
+  committed.records_removed = number("deleted-records");
   return committed;
 }
 
@@ -304,6 +305,7 @@ Result<CommittedSnapshot> SnapshotPublisher::Confirm(const catalog::LoadedTable&
   committed.manifests_written = proposal.manifests_written;
   committed.manifests_replaced = proposal.manifests_replaced;
   committed.delete_files_removed = proposal.delete_files_removed;
+  committed.records_removed = FromSummary(snapshot).records_removed;
   return committed;
 }
 

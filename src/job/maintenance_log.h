@@ -148,17 +148,22 @@ std::string MaintenanceLogDdl(std::string_view name);
 // no value, or required without being ours.
 Status CheckLogSchema(const iceberg::Schema& schema);
 
-// Keeps the table small (Q17): rewrites partitions with many small files, merges manifests, expires
-// old snapshots. Call it now and then, from any coordinator: it does nothing until there were
-// enough appends since the last time, and to lose a race is no error. The log table is never scored
-// as other tables are.
+// Keeps the table small (Q17): takes files out of it all of whose rows are old, rewrites partitions
+// with many small files, merges manifests, expires old snapshots. Call it now and then, from any
+// coordinator: it does nothing until there were enough appends since the last time, and to lose a
+// race is no error. The log table is never scored as other tables are.
 struct LogCompactionOptions {
   int appends_min = 64;  // Since the last compaction; fewer: nothing is done.
   Duration keep_snapshots = std::chrono::minutes(30);
   int keep_snapshots_min = 5;
+  // Rows whose finished_at_ms is older than this go, a file at a time: up to a day later, since a
+  // file has the rows of a day. Of a table that is not partitioned by it, as its files happen to
+  // be cut. 0: all stay.
+  Duration keep_rows = Duration::zero();
 };
 struct LogCompaction {
   bool ran = false;
+  int64_t rows_removed = 0;  // Old ones.
   int64_t files_rewritten = 0;
   int64_t files_added = 0;
   int64_t manifests_rewritten = 0;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "commit/iceberg_commit.h"
 #include "job/maintenance_log.h"
 #include "job/maintenance_log_columns.h"
 #include "table/iceberg_value.h"
@@ -72,6 +73,41 @@ bool HasAppends(const iceberg::TableMetadata& table, int wanted) {
     at = table.FindSnapshot(*at->parent_snapshot_id);
   }
   return table.RefSnapshot("main") != nullptr;
+}
+
+// Files all of whose rows ended before then; returns how many rows those are. A file that does not
+// say when its rows ended stays.
+Result<int64_t> RemoveOldRows(const IcebergServices& services, const IcebergSettings& settings,
+                              const catalog::LoadedTable& table, Time before) {
+  const iceberg::Schema& schema = table.metadata.schema();
+  const auto ended =
+      std::ranges::find(schema.fields, std::string_view("finished_at_ms"), &iceberg::Field::name);
+  const int64_t before_ms =
+      std::chrono::floor<std::chrono::milliseconds>(before.time_since_epoch()).count();
+  const auto is_old = [&](const iceberg::DataFile& file) {
+    const auto bound =
+        std::ranges::find(file.upper_bounds, ended->id, &std::pair<int, std::string>::first);
+    if (bound == file.upper_bounds.end()) return false;
+    const auto latest = table::ValueFromBytes(ended->type, bound->second);
+    const int64_t* ms = latest ? std::get_if<int64_t>(&*latest) : nullptr;
+    return ms != nullptr && *ms < before_ms;
+  };
+  commit::RemovalCommit request;
+  request.ident = table.ident;
+  request.job_id = MakeUuidV7(services.clock, services.random);
+  request.trigger = settings.trigger;
+  request.principal = settings.principal;
+  request.table_uuid = table.metadata.table_uuid;
+  request.schema_id = table.metadata.current_schema_id;
+  request.leaves = is_old;
+  request.bounds_of = {ended->id};
+  commit::IcebergCommitter committer({.catalog = services.catalog,
+                                      .locations = services.locations,
+                                      .clock = services.clock,
+                                      .random = services.random,
+                                      .sleep = {}});
+  LITHIFY_TRY_ASSIGN(const auto done, committer.CommitRemoval(request, CancelFlag()));
+  return done.records_removed;
 }
 
 // Somebody else is at it.
@@ -163,6 +199,12 @@ Result<LogCompaction> CompactMaintenanceLog(const IcebergServices& services,
   LITHIFY_TRY(CheckLogSchema(table.metadata.schema()));
   if (!HasAppends(table.metadata, options.appends_min)) return result;
   result.ran = true;
+  if (options.keep_rows > Duration::zero() && table.metadata.RefSnapshot("main") != nullptr) {
+    const auto removed =
+        RemoveOldRows(services, settings, table, services.clock.Now() - options.keep_rows);
+    if (!removed && !IsLostRace(removed.error())) return Fail(removed.error());
+    if (removed) result.rows_removed = *removed;
+  }
   IcebergJob job(services, settings);
   RewriteRequest request;
   request.ident = ident;

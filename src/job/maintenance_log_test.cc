@@ -358,6 +358,42 @@ TEST_F(MaintenanceLogTest, Q17CompactionWaitsForEnoughAppendsAndLosesRacesQuietl
   EXPECT_THAT(Tables({}), UnorderedElementsAre("a", "b", "c", "d", "e", "f"));
 }
 
+// A scheduler that has something to tell commits at every tick, for months.
+TEST_F(MaintenanceLogTest, Q17ACommitPerTickStaysSmallAndOldRowsGo) {
+  Init();
+  const LogCompactionOptions options{.keep_rows = std::chrono::hours(48)};
+  size_t files = 0;
+  size_t snapshots = 0;
+  int64_t removed = 0;
+  int64_t written = 0;
+  for (int minute = 0; minute < 4 * 24 * 60; minute += 15) {
+    clock_.Sleep(std::chrono::minutes(15));
+    Put({Row("a", log_trigger::kScheduler), Row("b", log_trigger::kScheduler)});
+    written += 2;
+    const LogCompaction done = Compact(options);
+    removed += done.rows_removed;
+    if (!done.ran) continue;
+    files = std::max(files, DataFiles().size());
+    snapshots = std::max(snapshots,
+                         catalog_.LoadTable(DefaultLogIdent()).value().metadata.snapshots.size());
+  }
+  // 384 commits; files of expired snapshots are gone from the store, too.
+  EXPECT_LE(files, 100u);
+  EXPECT_LE(snapshots, 80u);
+  const std::vector<LogRow> rows = Rows();
+  EXPECT_EQ(removed + std::ssize(rows), written);
+  EXPECT_GT(removed, 0);
+  const int64_t hour_ms = 3'600'000;
+  int64_t oldest = NowMs();
+  for (const LogRow& row : rows) oldest = std::min(oldest, row.finished_at_ms);
+  // By whole days, and once in 64 commits.
+  EXPECT_GE(oldest, NowMs() - (48 + 24 + 17) * hour_ms);
+  EXPECT_LE(oldest, NowMs() - 48 * hour_ms);
+  // Nobody asked for it.
+  EXPECT_EQ(Compact({.appends_min = 1}).rows_removed, 0);
+  EXPECT_THAT(Rows(), SizeIs(rows.size()));
+}
+
 TEST(MaintenanceLogDdl, IsWhatInitMakes) {
   EXPECT_EQ(MaintenanceLogDdl("lake.sqe_system.maintenance_log"),
             R"(CREATE TABLE IF NOT EXISTS lake.sqe_system.maintenance_log (

@@ -91,6 +91,8 @@ std::vector<MaintenanceField> SchedulerFields() {
       config::SecondsField("maintenance.scheduler.lease_ttl_secs", 1, kDay, false,
                            AT(scheduler.lease_ttl)),
       config::TextField("maintenance.scheduler.state_table", AT(scheduler.state_table)),
+      config::CountField("maintenance.scheduler.log_retention_days", 0, 36'600,
+                         AT(scheduler.log_retention_days)),
       config::BoolField("maintenance.scheduler.single_scheduler_acknowledged",
                         AT(scheduler.single_scheduler_acknowledged)),
       config::SecondsField("maintenance.scheduler.quiet_secs", 0, 7 * kDay, false,

@@ -78,6 +78,7 @@ struct SchedulerConfig {
   LeaseKind lease = LeaseKind::kCatalog;
   Duration lease_ttl = std::chrono::seconds(300);
   std::string state_table = "sqe_system.maintenance_log";  // Namespace and table.
+  int log_retention_days = 90;  // Rows of it that are older go. 0: all stay.
   bool single_scheduler_acknowledged = false;
   Duration quiet = Duration::zero();           // A table is left alone so long after a commit.
   Duration catch_up = std::chrono::hours(24);  // Fires that were missed so long ago count (R157).

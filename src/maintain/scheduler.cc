@@ -246,7 +246,7 @@ class TickRun {
   plan::MaintenancePlan plan_;
   std::vector<job::LogRow> rows_;
   std::set<std::string> refused_;  // Tables that have a row of it in `rows_`, or had.
-  bool appended_ = false;  // To the log, by this tick.
+  bool appended_ = false;          // To the log, by this tick.
   std::unique_ptr<TableSession> log_session_;
   std::optional<job::MaintenanceLog> log_;
   std::unique_ptr<Lease> lease_;
@@ -1110,9 +1110,9 @@ void TickRun::TellUnwritten(const std::vector<job::LogRow>& rows, const std::str
       std::ranges::count(rows, job::log_trigger::kScheduler, &job::LogRow::trigger);
   if (!options_.log || (!log_ && refusals == 0)) return;
   const std::lock_guard lock(mutex_);
-  report_.warnings.push_back("maintenance log " + options_.log->ToString() + ": rows that are not written: " +
-                             std::to_string(rows.size()) + ", of refusals " +
-                             std::to_string(refusals) + ": " + why);
+  report_.warnings.push_back("maintenance log " + options_.log->ToString() +
+                             ": rows that are not written: " + std::to_string(rows.size()) +
+                             ", of refusals " + std::to_string(refusals) + ": " + why);
 }
 
 void TickRun::WriteLog() {
@@ -1122,8 +1122,9 @@ void TickRun::WriteLog() {
   job::IcebergSettings settings;
   settings.trigger = "scheduled";
   settings.principal = actor();
-  auto done = job::CompactMaintenanceLog(log_session_->Services(services_.progress), settings,
-                                         *options_.log, {}, cancel_);
+  auto done =
+      job::CompactMaintenanceLog(log_session_->Services(services_.progress), settings,
+                                 *options_.log, {.keep_rows = options_.log_rows_kept}, cancel_);
   if (!done) {
     report_.warnings.push_back("maintenance log: compaction: " + done.error().ToString());
   }

@@ -68,6 +68,7 @@ struct SchedulerOptions {
   int jobs_at_once = 1;
   // The table of runs and leases; unset: there is none.
   std::optional<catalog::TableIdent> log;
+  Duration log_rows_kept = Duration::zero();  // 0: for ever.
   LeaseKind lease = LeaseKind::kCatalog;
   Duration lease_ttl = std::chrono::seconds(300);
   std::string holder;  // Of leases.

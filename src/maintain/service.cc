@@ -107,6 +107,7 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
     if (!ident) return Fail(std::move(ident.error()).In("maintenance.scheduler.state_table"));
     options.log = std::move(*ident);
   }
+  options.log_rows_kept = std::chrono::hours(24) * scheduler.log_retention_days;
   options.lease = scheduler.lease;
   options.lease_ttl = scheduler.lease_ttl;
   options.holder = ProcessHolder();
