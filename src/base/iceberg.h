@@ -360,6 +360,12 @@ struct LiveDeleteFile {
   std::string_view unsupported;
 };
 
+// The bounds of one column in one file; null: not known.
+struct KeyRange {
+  Value lower;
+  Value upper;
+};
+
 // All live files of one snapshot.
 struct LiveSet {
   int64_t snapshot_id = 0;
@@ -368,6 +374,8 @@ struct LiveSet {
   std::vector<bool> unpartitioned;  // By partition: its spec has no field but void ones.
   std::vector<LiveDataFile> data_files;
   std::vector<LiveDeleteFile> delete_files;
+  // By data file, of the column that whoever loaded the set asked for; else empty.
+  std::vector<KeyRange> key_ranges;
 };
 
 }  // namespace lithify::iceberg

@@ -57,7 +57,10 @@ class IcebergTable : public testing::Test {
     text += R"("partition-specs":[{"spec-id":0,"fields":)" + by_day +
             R"(},{"spec-id":1,"fields":[]}],)";
     text += R"("current-schema-id":0,"default-spec-id":0,"last-partition-id":1000,)";
-    text += R"("sort-orders":[{"order-id":0,"fields":[]}],"default-sort-order-id":0,)";
+    text += sort_order_.empty()
+                ? R"("sort-orders":[{"order-id":0,"fields":[]}],"default-sort-order-id":0,)"
+                : R"("sort-orders":[{"order-id":1,"fields":[)" + sort_order_ +
+                      R"(]}],"default-sort-order-id":1,)";
     if (version >= 2) text += R"("last-sequence-number":0,)";
     if (version >= 3) text += R"("next-row-id":0,)";
     text += R"("properties":{"owner":"me"},"snapshots":[]})";
@@ -275,6 +278,7 @@ class IcebergTable : public testing::Test {
   CancelFlag cancel_;
   std::vector<Duration> slept_;
   std::function<void()> on_sleep_;
+  std::string sort_order_;  // Of tables that Create() makes: one field as JSON. Empty: none.
 
  private:
   std::string Put(const std::string& name, const std::string& bytes) {

@@ -98,6 +98,7 @@ struct Part {
   const PartitionNumbers* numbers = nullptr;
   std::vector<LiveDataFile> data_files;
   std::vector<LiveDeleteFile> delete_files;
+  std::vector<iceberg::KeyRange> key_ranges;
 };
 
 // One for each thread: most manifests have the partitions of those before.
@@ -170,6 +171,16 @@ LiveDeleteFile ToDelete(ManifestEntry&& entry, int format_version) {
   return out;
 }
 
+// A bound that is no value of the type is not known.
+iceberg::KeyRange KeyRangeOf(const DataFile& file, const iceberg::Field& key) {
+  const auto value = [&](const iceberg::ByField<std::string>& bounds) {
+    const std::string* bytes = BoundOf(bounds, key.id);
+    if (bytes == nullptr) return Value();
+    return table::ValueFromBytes(key.type, *bytes).value_or(Value());
+  };
+  return {value(file.lower_bounds), value(file.upper_bounds)};
+}
+
 LiveDataFile ToData(ManifestEntry&& entry, int format_version, bool may_match) {
   LiveDataFile out;
   out.size = entry.file.file_size_in_bytes;
@@ -211,6 +222,7 @@ Status ReadPart(storage::Locations& locations, const iceberg::TableMetadata& tab
   table::ManifestReadOptions read{.metrics = filter != nullptr, .live_only = true, .bounds_of = {}};
   if (manifest.content == iceberg::ManifestContent::kData) {
     part.data_files.reserve(ClaimedFiles(manifest, bytes.size()));
+    if (options.key != nullptr) read.bounds_of.push_back(options.key->id);
   } else {
     read.bounds_of.push_back(iceberg::kFilePathFieldId);
   }
@@ -218,6 +230,7 @@ Status ReadPart(storage::Locations& locations, const iceberg::TableMetadata& tab
     const int32_t partition = numbers.Of(entry.file.spec_id, entry.file.partition);
     if (entry.file.content == FileContent::kData) {
       const bool may_match = filter == nullptr || filter->MayMatch(entry.file, *spec);
+      if (options.key != nullptr) part.key_ranges.push_back(KeyRangeOf(entry.file, *options.key));
       part.data_files.push_back(ToData(std::move(entry), table.format_version, may_match));
       part.data_files.back().partition = partition;
     } else {
@@ -287,6 +300,7 @@ LiveSet PutTogether(const iceberg::TableMetadata& table, const iceberg::Snapshot
       renumber(file.partition);
       live.delete_files.push_back(std::move(file));
     }
+    std::ranges::move(part.key_ranges, std::back_inserter(live.key_ranges));
     part = {};
   }
   MarkListedTwice(live.data_files);

@@ -17,6 +17,8 @@ struct LiveSetOptions {
   const table::FileFilter* filter = nullptr;  // Sets LiveDataFile::may_match; null: all match.
   // Manifests of data that cannot hold a matching file are not read, and their files not told of.
   bool matching_only = false;
+  // The column of LiveSet::key_ranges, of a primitive type; null: none.
+  const iceberg::Field* key = nullptr;
   int threads = 1;
   const CancelFlag* cancel = nullptr;
 };

@@ -8,6 +8,7 @@
 #include "job/iceberg_audit.h"
 #include "job/iceberg_load.h"
 #include "job/iceberg_rewrite.h"
+#include "table/iceberg_value.h"
 
 namespace lithify::job {
 namespace {
@@ -17,6 +18,21 @@ template <typename T>
 Result<T> Ended(AuditedCall& call, Result<T> changed, int64_t snapshot_id) {
   call.End(changed ? nullptr : &changed.error(), snapshot_id);
   return changed;
+}
+
+// The column by which rows are sorted in the first place, if bounds of files say something of its
+// order; else null.
+const iceberg::Field* SortKeyOf(const iceberg::TableMetadata& table) {
+  const iceberg::SortOrder* order = table.FindSortOrder(table.default_sort_order_id);
+  if (order == nullptr || order->fields.empty()) return nullptr;
+  const iceberg::SortField& first = order->fields.front();
+  using enum table::Transform::Kind;
+  const auto kind = table::ParseTransform(first.transform).kind;
+  const bool ordered = kind == kIdentity || kind == kTruncate || kind == kYear || kind == kMonth ||
+                       kind == kDay || kind == kHour;
+  if (!ordered || first.source_ids.size() != 1) return nullptr;
+  const iceberg::Field* field = iceberg::FindField(table.schema(), first.source_ids.front());
+  return field != nullptr && field->type.primitive() ? field : nullptr;
 }
 
 Result<DebtResult> Look(const IcebergServices& services, const IcebergSettings& settings,
@@ -31,8 +47,10 @@ Result<DebtResult> Look(const IcebergServices& services, const IcebergSettings& 
   const plan::RewriteOptions resolved = WithTableDefaults(options, table.metadata);
   LITHIFY_TRY(plan::CheckOptions(resolved));
   if (const iceberg::Snapshot* head = table.metadata.RefSnapshot("main")) {
-    const group::LiveSetOptions load{
-        .filter = nullptr, .threads = settings.threads, .cancel = nullptr};
+    const group::LiveSetOptions load{.filter = nullptr,
+                                     .key = with_plan ? SortKeyOf(table.metadata) : nullptr,
+                                     .threads = settings.threads,
+                                     .cancel = nullptr};
     auto loaded = group::LoadLiveFiles(services.locations, table.metadata, *head, load);
     if (!loaded) {
       return Fail(IfMovedOn(services, table, std::move(loaded.error())).In(result.health.table));

@@ -554,6 +554,36 @@ TEST_F(SchedulerTest, R293WhatAnotherHoldsIsLeftAndLookedAtAgain) {
   EXPECT_THAT(Jobs(Tick()), ElementsAre("lake.sales.a success"));
 }
 
+// Keys overlap, and a sort order says that somebody looks for keys.
+TEST_F(SchedulerTest, APlanTellsHowManyFilesAReadByKeyOpens) {
+  const auto why = [&](const std::string& name, const std::string& transform) {
+    sort_order_ = transform.empty() ? ""
+                                    : R"({"source-id":1,"transform":")" + transform +
+                                          R"(","direction":"asc","null-order":"nulls-first"})";
+    ident_ = {{"sales"}, name};
+    Create();
+    std::vector<iceberg::DataFile> files;
+    for (int i = 0; i < 4; ++i) {
+      files.push_back(Data(name + std::to_string(i)));
+      files.back().upper_bounds = {{1, std::string("\x63\0\0\0\0\0\0\0", 8)}};
+    }
+    Append(files);
+    SetProperty("true");
+    const TickReport report = Tick({.plan_only = true});
+    for (const PlanLine& line : report.plan) {
+      if (line.table == "lake.sales." + name) return line.reason;
+    }
+    return std::string("no line of it");
+  };
+  EXPECT_THAT(why("sorted", "identity"),
+              HasSubstr("a read by key opens 4.0 files, 1.0 afterwards"));
+  EXPECT_THAT(why("days", "truncate[10]"), HasSubstr("a read by key opens 4.0 files"));
+  // Of a hash bounds say nothing.
+  EXPECT_THAT(why("hashed", "bucket[4]"), testing::Not(HasSubstr("by key")));
+  EXPECT_THAT(why("unsorted", ""),
+              testing::AllOf(HasSubstr("saves"), testing::Not(HasSubstr("by key"))));
+}
+
 TEST_F(SchedulerTest, AdvisoryRunsNothingAndRecordsNothing) {
   options_.mode = Mode::kAdvisory;
   Restart();

@@ -238,9 +238,15 @@ class Ranking {
   }
   double Saved(const Sum& sum) const { return Survival(sum) * sum.value; }
 
-  std::string Against(double score) const {
-    return "saves " + Number(score) + " s of queries per s of work; threshold " +
-           Number(options_.threshold);
+  // With what else decided, where that is known of the candidate.
+  std::string Against(double score, size_t at) const {
+    std::string text = "saves " + Number(score) + " s of queries per s of work; threshold " +
+                       Number(options_.threshold);
+    if (const auto& files = candidates_[at].files_per_key) {
+      text += "; a read by key opens " + Number(files->before) + " files, " + Number(files->after) +
+              " afterwards";
+    }
+    return text;
   }
 
   Left& NamespaceLeft(std::string_view name_space) {
@@ -287,11 +293,10 @@ class Ranking {
         (EstimateSeconds(again_work, compute_) + priors_.seconds_per_commit) /
         (item.seconds + priors_.seconds_per_commit);
     decision.life_days = LifeDays(candidate, writes, again_share, priors_);
-    decision.saved_per_read = SavedPerRead(
-        priors_,
-        static_cast<double>(NotNegative(candidate.files_in - NotNegative(candidate.outputs))),
-        static_cast<double>(NotNegative(candidate.delete_rows)),
-        static_cast<double>(NotNegative(candidate.delete_files)));
+    decision.saved_per_read =
+        SavedPerRead(priors_, FilesSavedPerRead(candidate, priors_),
+                     static_cast<double>(NotNegative(candidate.delete_rows)),
+                     static_cast<double>(NotNegative(candidate.delete_files)));
     item.value = decision.saved_per_read * decision.reads_per_day * decision.life_days;
     const double conflicting = 1 - std::min(NotNegative(candidate.append_share), 1.0);
     item.hazard = writes.commits_per_hour * conflicting * priors_.conflict_share / kSecondsPerHour;
@@ -391,7 +396,7 @@ class Ranking {
 
   void TooLittle(const Item& item) {
     plan_.decisions[item.at].verdict = MaintenanceVerdict::kTooLittleGain;
-    plan_.decisions[item.at].reason = Against(item.alone_score);
+    plan_.decisions[item.at].reason = Against(item.alone_score, item.at);
   }
 
   // Hot: if no writer came between, it would be done.
@@ -414,7 +419,7 @@ class Ranking {
                         Number(item.hazard * kSecondsPerHour / priors_.conflict_share) +
                         " commits/h that change it and " + SecondsText(WallSeconds(item.work)) +
                         " of work; undisturbed it " +
-                        Against(item.value / (item.seconds + priors_.seconds_per_commit));
+                        Against(item.value / (item.seconds + priors_.seconds_per_commit), item.at);
     }
   }
 
@@ -677,7 +682,7 @@ class Ranking {
     decision.expected_saved_seconds = job.survival * item.value;
     decision.score =
         decision.expected_saved_seconds / (item.seconds + share * priors_.seconds_per_commit);
-    decision.reason = Against(decision.score);
+    decision.reason = Against(decision.score, item.at);
   }
 
   const std::vector<MaintenanceCandidate>& candidates_;
@@ -713,6 +718,7 @@ constexpr Field kFields[] = {
     {"prior_days", &MaintenancePriors::prior_days, false},
     {"commits_per_hour", &MaintenancePriors::commits_per_hour, false},
     {"life_days", &MaintenancePriors::life_days, false},
+    {"selective_share", &MaintenancePriors::selective_share, false},
     {"outcomes", &MaintenancePriors::outcomes, false},
     {"overdue_credit", &MaintenancePriors::overdue_credit, false},
 };
@@ -781,6 +787,43 @@ void LearnConflicts(MaintenancePriors& priors, const MaintenanceOutcome& outcome
       Clamped(&MaintenancePriors::conflict_share,
               priors.conflict_share * std::exp(step * std::clamp(slope, -1.0, 1.0)));
 }
+
+// The files of each partition, with their bounds, and what the plan makes of them.
+class KeyedPartitions {
+ public:
+  KeyedPartitions(const RewritePlan& plan, const iceberg::LiveSet& live) {
+    if (live.key_ranges.size() != live.data_files.size()) return;
+    std::vector<size_t> places(live.data_files.size());
+    for (size_t i = 0; i < live.data_files.size(); ++i) {
+      const iceberg::LiveDataFile& file = live.data_files[i];
+      std::vector<KeyedFile>& files = partitions_[file.partition].files;
+      places[i] = files.size();
+      files.push_back({&live.key_ranges[i], file.records, file.size});
+    }
+    for (const FileGroup& group : plan.groups) {
+      if (group.moves) continue;  // Its files are of several partitions.
+      KeyedMerge merge;
+      merge.outputs = group.live_records > 0 ? group.outputs : 0;
+      for (const int32_t file : group.data_files) {
+        merge.files.push_back(places[static_cast<size_t>(file)]);
+      }
+      partitions_[group.partition].merges.push_back(std::move(merge));
+    }
+  }
+
+  std::optional<FilesPerKey> Of(int32_t partition) const {
+    const auto found = partitions_.find(partition);
+    if (found == partitions_.end()) return std::nullopt;
+    return FilesPerKeyOf(found->second.files, found->second.merges);
+  }
+
+ private:
+  struct Partition {
+    std::vector<KeyedFile> files;
+    std::vector<KeyedMerge> merges;
+  };
+  std::map<int32_t, Partition> partitions_;
+};
 
 std::string_view NameOf(const std::vector<std::string>& names, size_t at) {
   return at < names.size() ? std::string_view(names[at]) : std::string_view();
@@ -864,6 +907,18 @@ MaintenancePlan PlanMaintenance(const std::vector<MaintenanceCandidate>& candida
   return Ranking(candidates, options, priors).Plan();
 }
 
+// A read that looks for few keys opened those files alone that may have them, and may even open
+// more afterwards: an output reaches from the least key of its inputs to the greatest.
+double FilesSavedPerRead(const MaintenanceCandidate& candidate, const MaintenancePriors& priors) {
+  const auto all =
+      static_cast<double>(NotNegative(candidate.files_in - NotNegative(candidate.outputs)));
+  if (!candidate.files_per_key) return all;
+  const double few =
+      NotNegative(candidate.files_per_key->before) - NotNegative(candidate.files_per_key->after);
+  const double share = std::min(NotNegative(priors.selective_share), 1.0);
+  return NotNegative((1 - share) * all + share * few);
+}
+
 double PredictedComputeSeconds(const MaintenancePriors& priors, const MaintenanceOutcome& outcome) {
   return EstimateSeconds({.partitions = NotNegative(outcome.partitions),
                           .files = NotNegative(outcome.files),
@@ -938,10 +993,14 @@ std::vector<MaintenanceCandidate> CandidatesOf(const std::string& name_space,
       candidate.again_bytes += group.bytes;
     }
   }
+  const KeyedPartitions keyed(plan, live);
   std::vector<MaintenanceCandidate> candidates;
   for (auto& [partition, candidate] : by_partition) {
     const auto found = delete_files.find(partition);
     if (found != delete_files.end()) candidate.delete_files = std::ssize(found->second);
+    if (candidate.files_in > 0 && live.key_ranges.size() == live.data_files.size()) {
+      candidate.files_per_key = keyed.Of(partition);
+    }
     candidates.push_back(std::move(candidate));
   }
   return candidates;

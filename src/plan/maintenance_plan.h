@@ -32,6 +32,7 @@
 #include "plan/estimate.h"
 #include "plan/hive_plan.h"
 #include "plan/iceberg_plan.h"
+#include "plan/key_overlap.h"
 
 namespace lithify::plan {
 
@@ -57,6 +58,9 @@ struct MaintenanceCandidate {
   // stay below the size of a good file, and all that new deletes reach.
   int64_t again_bytes = 0;
   std::string planner_reason;
+  // Files of the partition that a read of one key opens, now and afterwards (plan/key_overlap.h);
+  // unset: the table has no sort order, or its files no bounds.
+  std::optional<FilesPerKey> files_per_key;
 
   // Reads of the partition that a query log counts over so many days; 0 days: there is no log. The
   // prior rate counts like `prior_days` of log, so that a young log is not believed at once.
@@ -82,8 +86,6 @@ struct MaintenanceCandidate {
   std::optional<double> seconds_to_expiry;
   // Since it became a candidate.
   double waiting_seconds = 0;
-  // Share of its bytes whose key range others of the partition overlap. Not part of the score yet.
-  double overlap = 0;
 
   // Set by the caller's own state: these are not even ranked.
   double backing_off_seconds = 0;  // > 0: not before so many seconds.
@@ -113,6 +115,9 @@ struct MaintenancePriors {
   double prior_days = 1.0;         // So much of a log the line above counts for.
   double commits_per_hour = 0.05;  // Of a partition of which nothing is known.
   double life_days = 30.0;         // No benefit is counted beyond.
+  // Of the reads of a table with a sort order: those that look for few keys, and open the files
+  // only that may have them. The others open all.
+  double selective_share = 0.5;
 
   // Kept here since they are to survive as well: how many outcomes were taken in, and what the
   // overdue have saved up, in budgets of a run (0 to 1): the caller sets it from each plan.
@@ -212,6 +217,9 @@ struct MaintenancePlan {
 // candidate that are negative or not finite count as 0.
 MaintenancePlan PlanMaintenance(const std::vector<MaintenanceCandidate>& candidates,
                                 const MaintenanceOptions& options, const MaintenancePriors& priors);
+
+// Files that the average read of the candidate's partition opens now, and not after the rewrite.
+double FilesSavedPerRead(const MaintenanceCandidate& candidate, const MaintenancePriors& priors);
 
 // What a job did, for the log and for the next run.
 struct MaintenanceOutcome {

@@ -65,6 +65,9 @@ std::vector<MaintenanceCandidate> DrawCandidates(Draw& draw) {
       if (draw.OneIn(2)) c.seconds_since_compaction = draw.Spread(1, 1e7);
       if (draw.OneIn(4)) c.seconds_to_expiry = draw.Spread(1, 1e7);
       if (draw.OneIn(4)) c.read_life_days = draw.Spread(0.1, 1e3);
+      if (draw.OneIn(3)) {
+        c.files_per_key = FilesPerKey{.before = draw.Spread(1, 100), .after = draw.Spread(1, 100)};
+      }
       c.waiting_seconds = draw.OneIn(2) ? 0 : draw.Spread(1, 1e7);
       if (draw.OneIn(20)) c.backing_off_seconds = 60;
       if (draw.OneIn(20)) c.breaker = "open";

@@ -402,6 +402,62 @@ TEST(Priors, AreNotBelievedBeyondTheirRange) {
 
 // --- from the planners ---------------------------------------------------------------------------
 
+// --- overlap -------------------------------------------------------------------------------------
+
+TEST(PlanMaintenance, AReadByKeySavesWhatTheRewriteChangesForIt) {
+  // Half of the reads open all ten files, which become one: 9 saved.
+  MaintenanceCandidate apart = Candidate("t", "p", 2);
+  apart.files_per_key = FilesPerKey{.before = 1, .after = 1};
+  MaintenanceCandidate over = apart;
+  over.files_per_key = FilesPerKey{.before = 7, .after = 2};
+  EXPECT_NEAR(Decide(Candidate("t", "p", 2)).saved_per_read, 9, 1e-9);
+  EXPECT_NEAR(Decide(apart).saved_per_read, 4.5, 1e-9);
+  EXPECT_NEAR(Decide(over).saved_per_read, 4.5 + 2.5, 1e-9);
+  EXPECT_EQ(Decide(over).reason,
+            "saves 70.0 s of queries per s of work; threshold 1.0; a read by key opens 7.0 files, "
+            "2.0 afterwards");
+  // What lies far apart is better left so, if nobody reads all of it.
+  MaintenanceCandidate worse = apart;
+  worse.files_per_key = FilesPerKey{.before = 1, .after = 5};
+  EXPECT_NEAR(Decide(worse).saved_per_read, 2.5, 1e-9);
+  MaintenancePriors priors = RoundPriors();
+  priors.selective_share = 1;
+  const auto plan = PlanMaintenance({worse, apart, over}, {}, priors);
+  EXPECT_EQ(plan.decisions[0].saved_per_read, 0);
+  EXPECT_EQ(plan.decisions[0].verdict, MV::kTooLittleGain);
+  EXPECT_EQ(plan.decisions[1].verdict, MV::kTooLittleGain);
+  EXPECT_EQ(plan.decisions[2].rank, 1);
+}
+
+TEST(CandidatesOf, KnowsWhatAReadByKeyOpens) {
+  World world;
+  world.AddPartition();
+  world.AddPartition();
+  // All over each other in the first one, side by side in the second.
+  for (int64_t i = 0; i < 6; ++i) {
+    world.AddFile(0, 8 * kMiB, 1000);
+    world.live.key_ranges.push_back({iceberg::Value(int64_t{0}), iceberg::Value(int64_t{99})});
+    world.AddFile(1, 8 * kMiB, 1000);
+    world.live.key_ranges.push_back({iceberg::Value(10 * i), iceberg::Value(10 * i + int64_t{9})});
+  }
+  const DeleteIndex deletes(world.live);
+  const RewriteOptions options;
+  const RewritePlan plan = PlanRewrite(world.live, deletes, options);
+  const auto of = [&] {
+    return CandidatesOf("ns", "t", plan, world.live, deletes, options, {"day=1", "day=2"});
+  };
+  const auto candidates = of();
+  ASSERT_EQ(candidates.size(), 2);
+  ASSERT_TRUE(candidates[0].files_per_key);
+  EXPECT_EQ(candidates[0].files_per_key->before, 6);
+  EXPECT_EQ(candidates[0].files_per_key->after, 1);
+  ASSERT_TRUE(candidates[1].files_per_key);
+  EXPECT_EQ(candidates[1].files_per_key->before, 1);
+  EXPECT_EQ(candidates[1].files_per_key->after, 1);
+  world.live.key_ranges.clear();  // No sort order.
+  for (const auto& candidate : of()) EXPECT_FALSE(candidate.files_per_key);
+}
+
 TEST(CandidatesOf, IsWhatTheRewriteWouldDo) {
   World world;
   world.AddPartition();

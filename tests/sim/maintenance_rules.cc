@@ -83,6 +83,7 @@ class Ours final : public Rule {
   std::string Name() const override {
     return std::string("ours") + (options_.learn ? "" : ", not learning") +
            (options_.log ? "" : ", without a query log") +
+           (options_.overlap ? "" : ", not looking at keys") +
            (options_.overdue_share > 0 ? "" : ", nothing for the overdue");
   }
 
@@ -132,7 +133,16 @@ class Ours final : public Rule {
         expected_.push_back({day_, part, by_part_.at(part).second});
       }
     }
-    outcome.files_removed = static_cast<int64_t>(done.files_removed);
+    double saved = 0;
+    double removed = 0;
+    for (const int32_t part : done.job->parts) {
+      const plan::MaintenanceCandidate& candidate = candidates_[by_part_.at(part).first];
+      saved += plan::FilesSavedPerRead(candidate, priors_);
+      removed += static_cast<double>(candidate.files_in - candidate.outputs);
+    }
+    // Those that the average read does not open any more.
+    outcome.files_removed =
+        static_cast<int64_t>(done.files_removed * (removed > 0 ? saved / removed : 1));
     outcome.delete_rows_removed = static_cast<int64_t>(done.delete_rows_removed);
     outcome.delete_files_removed = static_cast<int64_t>(done.delete_files_removed);
     if (done.saved_per_read >= 0) outcome.saved_per_read = done.saved_per_read;
@@ -172,6 +182,10 @@ class Ours final : public Rule {
     }
     if (sight.seconds_to_expiry >= 0) candidate.seconds_to_expiry = sight.seconds_to_expiry;
     candidate.waiting_seconds = sight.waiting_seconds;
+    if (sight.files_per_key > 0 && options_.overlap) {
+      candidate.files_per_key =
+          plan::FilesPerKey{.before = sight.files_per_key, .after = sight.files_per_key_after};
+    }
     return candidate;
   }
 

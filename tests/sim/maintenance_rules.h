@@ -16,7 +16,8 @@ std::unique_ptr<Rule> MakeNone();
 // plan::PlanMaintenance, learning from what it did.
 struct OursOptions {
   bool learn = true;
-  bool log = true;  // False: as if there were no query log at all.
+  bool log = true;      // False: as if there were no query log at all.
+  bool overlap = true;  // False: as if no table had a sort order.
   double overdue_share = 0.05;
   plan::MaintenancePriors priors = {};
 };

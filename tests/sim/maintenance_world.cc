@@ -64,6 +64,9 @@ enum Purpose : uint64_t {
   kLogLife,
   kMeasure,
   kCosts,
+  kSorted,
+  kSelective,
+  kSpread,
 };
 
 double Lognormal(double sigma, uint64_t seed, uint64_t a, uint64_t b, uint64_t c) {
@@ -151,6 +154,13 @@ class FleetMaker {
     DrawReads(t, read_rank, table);
     table.compute_factor = Lognormal(0.3, seed_, t, 0, kCompute);
     table.open_factor = Lognormal(0.3, seed_, t, 0, kOpen);
+    table.sorted = U(t, kSorted) < shape_.sorted_share;
+    if (table.sorted) {
+      // Some writers sort what they write, so that their files lie side by side; most do not.
+      constexpr double kSpreads[] = {0, 0.1, 1, 1};
+      table.selective_share = 0.1 + 0.8 * U(t, kSelective);
+      table.key_spread = OneOf(kSpreads, U(t, kSpread));
+    }
     return table;
   }
 
@@ -237,7 +247,8 @@ bool Expires(const TableTruth& table, const Part& part, int day) {
 }
 
 double SavedPerRead(const Fleet& fleet, const TableTruth& table, const Work& work) {
-  return table.open_factor * fleet.costs.read_seconds_per_file * (work.files - work.outputs) +
+  return table.open_factor * table.opened_share() * fleet.costs.read_seconds_per_file *
+             (work.files - work.outputs) +
          fleet.costs.read_seconds_per_delete_row * work.delete_rows +
          fleet.costs.read_seconds_per_delete_file * work.delete_files;
 }
@@ -249,7 +260,7 @@ double WorkSeconds(const Fleet& fleet, const TableTruth& table, const Work& work
 
 double QuerySeconds(const Fleet& fleet, const TableTruth& table, const Part& part) {
   const double bytes = part.small_bytes + part.good_bytes;
-  return table.open_factor * fleet.costs.read_seconds_per_file *
+  return table.open_factor * table.opened_share() * fleet.costs.read_seconds_per_file *
              (part.small_files + part.good_files) +
          fleet.costs.read_seconds_per_delete_row * part.delete_rows +
          fleet.costs.read_seconds_per_delete_file * part.delete_files +
@@ -453,6 +464,12 @@ class Run {
     }
     if (table.retention_days > 0) {
       sight.seconds_to_expiry = std::max(0, part.last_day + table.retention_days - day_ + 1) * kDay;
+    }
+    if (table.sorted) {
+      const double files = part.small_files + part.good_files;
+      const auto opened = [&](double n) { return 1 + table.key_spread * std::max(0.0, n - 1); };
+      sight.files_per_key = opened(files);
+      sight.files_per_key_after = opened(files - work.files + work.outputs);
     }
     sight.waiting_seconds = (day_ - part.candidate_since) * kDay;
     sight.partition_age_days = part.last_day == kForEver ? 0 : std::max(0, day_ - part.last_day);

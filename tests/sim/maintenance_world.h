@@ -22,6 +22,7 @@ struct FleetShape {
   // Compute seconds of a day, as a share of what it takes to rewrite all that a day writes.
   double budget_share = 0.25;
   double log_share = 0.85;  // Of tables whose queries a log sees.
+  double sorted_share = 0;  // Of tables by whose sort key some of the queries look.
 };
 
 enum class Writer { kStreaming, kBatch, kDormant, kUpsert };
@@ -43,6 +44,13 @@ struct TableTruth {
   double late_share = 0;      // Of days on which files arrive late.
   double compute_factor = 1;  // Of its bytes: codecs, widths.
   double open_factor = 1;     // Of its readers.
+  // By the sort key: so many of its queries look by it, and so much of all keys each file reaches
+  // over. A query by key opens 1 + key_spread * (files - 1) of them.
+  bool sorted = false;
+  double selective_share = 0;
+  double key_spread = 1;
+  // Of the files of a partition, those that the average query opens.
+  double opened_share() const { return 1 - selective_share * (1 - key_spread); }
   // Of all queries this share reads everything, the others what is new: exp(-age / recency_days) of
   // them a partition of that age.
   double full_share = 1;
@@ -130,6 +138,8 @@ struct Sight {
   double seconds_to_expiry = -1;         // < 0: never.
   double waiting_seconds = 0;
   double partition_age_days = 0;
+  double files_per_key = 0;  // 0: there is no sort order.
+  double files_per_key_after = 0;
 };
 
 // One commit; all of one table.
