@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ./dev bench [ARGS…]: see bench/run.py --help; ./dev bench iceberg [ARGS…]: bench/iceberg.py
 # --help; ./dev bench ingest [ARGS…]: bench/ingest.py --help; ./dev bench s3 [ARGS…]: bench/s3.py
-# --help; ./dev bench server [ARGS…]: bench/server.py --help.
+# --help; ./dev bench server [ARGS…]: bench/server.py --help; ./dev bench fleet-model [ARGS…]: how
+# rewriting scales over workers, by a model (bench/fleet_model.cc, --help).
 # The peers that are not wheels of the judges are fetched or built first, once: Spark, and two tools
 # in Rust, one of which takes cargo about ten minutes. What cannot be had is left out and said so.
 # LITHIFY_BENCH_PEERS=wheels leaves them all out.
@@ -27,6 +28,10 @@ case "$what" in
   s3)
     shift
     exec "$LITHIFY_PYTHON" "$LITHIFY_ROOT/bench/s3.py" "$@"
+    ;;
+  fleet-model)
+    shift
+    exec "$LITHIFY_ROOT/build/bench/fleet_model" "$@"
     ;;
   server)
     shift

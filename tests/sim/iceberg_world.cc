@@ -39,17 +39,19 @@ struct Session {
   std::optional<Time> working;  // Since when it may have written what is not committed yet.
   std::set<std::string> removed;
   std::vector<AuditEvent> events;
+  CancelFlag stop;  // Once it has crashed.
 
   std::shared_ptr<FaultyStore> store;
   std::unique_ptr<storage::Locations> locations;
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<Clock> clock;
   std::unique_ptr<observe::AuditLog> audit;
+  std::unique_ptr<SimWorkers::Coordinator> coordinator;  // With workers.
 };
 
 class World {
  public:
-  World(uint64_t seed, bool trace)
+  World(uint64_t seed, bool trace, Who who)
       : dice_(seed),
         clock_(*ParseTime("2026-11-29T12:00")),
         random_(seed),
@@ -71,6 +73,7 @@ class World {
       default: shape_.specs = {0};
     }
     if (moves_) oracle_.AllowMoves();
+    if (who == Who::kWorkers) MakeWorkers();
   }
 
   IcebergReport Run() {
@@ -80,7 +83,10 @@ class World {
       AddActors();
       scheduler_.Run();
     }
+    // Those who are gone say nothing more.
+    for (const auto& session : sessions_) session->coordinator.reset();
     if (!report_.violation) Rest();
+    if (workers_) report_.fleet = workers_->counts();
     report_.steps = scheduler_.steps();
     report_.commits = static_cast<uint64_t>(oracle_.commits());
     report_.replaces = static_cast<uint64_t>(oracle_.replaces());
@@ -123,6 +129,7 @@ class World {
   Status Survive(Session& session) {
     if (session.crash_in > 0 && --session.crash_in == 0) {
       session.crashed = true;
+      session.stop.Request();
       ++report_.crashes;
       Trace(session.actor, "CRASH");
     }
@@ -275,6 +282,37 @@ class World {
     return oldest;
   }
 
+  void MakeWorkers() {
+    workers_ = std::make_unique<SimWorkers>(
+        dice_, clock_, random_,
+        FleetHooks{.violate = [this](const std::string& what) { Violate(what); },
+                   .trace = [this](int actor, const std::string& text) { Trace(actor, text); },
+                   .new_process =
+                       [this](int actor) {
+                         Session& session = NewSession(actor);
+                         session.store_faults = actor >= 0;
+                         if (actor >= 0 && dice_.OneIn(15)) session.crash_in = dice_.Between(1, 60);
+                         return WorkerProcess{session.locations.get(),
+                                              [&session] { return session.crashed; }};
+                       }});
+  }
+
+  // Its jobs give their groups to workers.
+  void Distribute(Session& session) {
+    session.coordinator = workers_->NewCoordinator(
+        {.actor = session.actor, .clock = *session.clock, .step = [this, &session] {
+           if (!session.crashed) Switch(session);
+           const bool alive = Survive(session).has_value();
+           if (!alive) session.stop.Request();
+           return alive;
+         }});
+  }
+
+  void TendWorkers(Session& session) {
+    if (dice_.OneIn(2)) workers_->Shake();
+    workers_->Reap(session.actor, false);
+  }
+
   job::IcebergJob Job(Session& session, int64_t memory_bytes = int64_t{64} << 20) {
     job::IcebergSettings settings;
     settings.principal = dice_.OneIn(2) ? "robot" : "";
@@ -283,8 +321,15 @@ class World {
     const auto make_runner = [](storage::Store& store) {
       return rewrite::MakeParquetRunner(store, int64_t{64} << 20);
     };
-    return job::IcebergJob({*session.catalog, *session.locations, make_runner, *session.clock,
-                            random_, *session.audit, *progress_},
+    group::Fleet* fleet = session.coordinator ? &session.coordinator->fleet() : nullptr;
+    return job::IcebergJob({.catalog = *session.catalog,
+                            .locations = *session.locations,
+                            .make_runner = make_runner,
+                            .clock = *session.clock,
+                            .random = random_,
+                            .audit = *session.audit,
+                            .progress = *progress_,
+                            .fleet = fleet},
                            settings);
   }
 
@@ -318,6 +363,7 @@ class World {
     }
     AddActor("maintenance", 2, 6, &World::Maintain);
     if (dice_.OneIn(3)) AddActor("cleaner", 1, 3, &World::RemoveOrphans);
+    if (workers_) AddActor("workers", 6, 20, &World::TendWorkers);
   }
 
   // An actor that does so many operations; a crashed process is followed by a new one.
@@ -345,6 +391,7 @@ class World {
     session.catalog_faults = true;
     session.store_faults = !scheduler_.NameOf(actor).starts_with("engine");
     if (dice_.OneIn(3)) session.crash_in = dice_.Between(1, 500);
+    if (workers_ && scheduler_.NameOf(actor).starts_with("rewriter")) Distribute(session);
     return session;
   }
 
@@ -386,7 +433,7 @@ class World {
     if (dice_.OneIn(6)) request.where = "id < " + std::to_string(dice_.Between(1, 60));
     request.dry_run = dice_.OneIn(15);
     if (moves_ && dice_.OneIn(2)) request.output_spec_id = static_cast<int>(dice_.Below(2));
-    const auto result = Job(session).RewriteDataFiles(request, CancelFlag());
+    const auto result = Job(session).RewriteDataFiles(request, session.stop);
     JudgeRewrite(session, request, result);
   }
 
@@ -436,9 +483,10 @@ class World {
   // a failure that claims to be known is one.
   void JudgeError(Session& session, const Error& error) {
     if (session.crashed || report_.violation) return;
-    const bool alarm = error.code == Code::kCorrupt || error.code == Code::kInternal ||
-                       error.code == Code::kInvalid || error.code == Code::kUnsupported ||
-                       error.code == Code::kNotFound ||
+    const bool deceived = session.coordinator && session.coordinator->deceived();
+    const bool alarm = (error.code == Code::kCorrupt && !deceived) ||
+                       error.code == Code::kInternal || error.code == Code::kInvalid ||
+                       error.code == Code::kUnsupported || error.code == Code::kNotFound ||
                        (error.code == Code::kDenied && !session.denied);
     if (alarm) return Violate("false alarm: " + error.ToString());
     JudgeAudit(session);
@@ -562,6 +610,7 @@ class World {
     if (!report_.violation) RestRewrites(session);
     if (!report_.violation) RestManifests(session);
     clock_.Advance(std::chrono::hours(30));
+    if (workers_ && !report_.violation) workers_->Reap(-1, true);
     if (!report_.violation) RestRemovals(session);
     if (!report_.violation) Judge(oracle_.CheckAll());
     if (!report_.violation) Judge(oracle_.CheckNoGarbage());
@@ -641,6 +690,7 @@ class World {
   std::vector<std::unique_ptr<Session>> sessions_;
   Session network_;             // On whose behalf late commits arrive.
   Session* current_ = nullptr;  // That runs now.
+  std::unique_ptr<SimWorkers> workers_;
   MemoryCatalog::Fault next_fault_ = MemoryCatalog::Fault::kNone;
   std::vector<Late> late_;
   int tags_ = 0;
@@ -747,13 +797,17 @@ void IcebergReport::Add(const IcebergReport& other) {
   snapshots_expired += other.snapshots_expired;
   files_expired += other.files_expired;
   orphans += other.orphans;
+  fleet.Add(other.fleet);
 }
 
-IcebergReport RunIcebergWorld(uint64_t seed, bool trace) { return World(seed, trace).Run(); }
+IcebergReport RunIcebergWorld(uint64_t seed, bool trace, Who who) {
+  return World(seed, trace, who).Run();
+}
 
-std::optional<uint64_t> RunIcebergSeeds(uint64_t first, uint64_t count, IcebergReport& total) {
+std::optional<uint64_t> RunIcebergSeeds(uint64_t first, uint64_t count, IcebergReport& total,
+                                        Who who) {
   for (uint64_t seed = first; seed < first + count; ++seed) {
-    IcebergReport report = RunIcebergWorld(seed, false);
+    IcebergReport report = RunIcebergWorld(seed, false, who);
     total.Add(report);
     if (report.violation) {
       total.violation = std::move(report.violation);

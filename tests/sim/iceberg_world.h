@@ -28,6 +28,8 @@
 #include <string>
 #include <vector>
 
+#include "fleet_workers.h"
+
 namespace lithify::sim {
 
 struct IcebergReport {
@@ -45,15 +47,22 @@ struct IcebergReport {
   uint64_t snapshots_expired = 0;
   uint64_t files_expired = 0;
   uint64_t orphans = 0;
+  FleetCounts fleet;
 
   void Add(const IcebergReport& other);
 };
 
-IcebergReport RunIcebergWorld(uint64_t seed, bool trace);
+// Who rewrites: the process of the job itself, or workers, under all that befalls them. With
+// workers it is promised, too, that what was committed is never removed by one of them, that what a
+// worker says and did not do is never committed, and that what is left over goes with the orphans.
+enum class Who { kJob, kWorkers };
+
+IcebergReport RunIcebergWorld(uint64_t seed, bool trace, Who who = Who::kJob);
 
 // Runs the seeds from `first`; stops at the first violation and returns its seed. Adds up what
 // happened in `total`.
-std::optional<uint64_t> RunIcebergSeeds(uint64_t first, uint64_t count, IcebergReport& total);
+std::optional<uint64_t> RunIcebergSeeds(uint64_t first, uint64_t count, IcebergReport& total,
+                                        Who who = Who::kJob);
 
 }  // namespace lithify::sim
 

@@ -1,0 +1,462 @@
+// How rewriting scales over workers, by a discrete-event simulation on the code that places groups
+// in production (src/fleet/placement.h): only workers, their network and time are made up. For more
+// workers than a machine has, and for what goes wrong with some of them.
+//
+// The model: groups with sizes by Zipf's law; a worker has one rate, which its groups share, and no
+// group gets more than a rate of its own; all workers share the store's rate; some workers are
+// slow; workers die now and then, are noticed at once or after a silence, and come back as others;
+// the coordinator checks one result after the other. Rates are parameters, to be taken from
+// measurements.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "fleet/placement.h"
+
+namespace lithify::fleet {
+namespace {
+
+struct Parameters {
+  std::vector<int> workers = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000};
+  int64_t groups = 0;  // In all; 0: so many per worker:
+  int64_t groups_per_worker = 40;
+  double group_mib = 512;     // On average.
+  double zipf = 0.5;          // Exponent; 0: all the same.
+  double largest_mib = 4096;  // The planner's bound on a group.
+  int cap = 2;
+  double worker_mib_s = 100;  // Of one worker, whatever bounds it.
+  double group_mib_s = 100;   // Of one group, likewise.
+  double store_mib_s = 0;     // Of all together; 0: no bound.
+  double slow_share = 0.02;   // Of workers;
+  double slow_factor = 5;     // their rate is divided by that.
+  double mtbf_hours = 200;    // Of one worker; 0: none dies.
+  double restart_s = 30;
+  double silent_share = 0.3;  // Of deaths that are noticed only by their silence.
+  double silence_s = 120;
+  double latency_s = 0.01;  // Of a call.
+  double start_s = 0.5;     // Of a group, before its first byte: metadata and footers.
+  double check_s = 0.02;    // Of a result, one after the other, in the coordinator.
+  bool hedge = true;
+  int attempts = 3;
+  uint64_t seed = 1;
+};
+
+struct Outcome {
+  double seconds = 0;
+  double ideal = 0;         // All bytes at all rates, and not faster than the largest group.
+  double alone = 0;         // One worker that is never slow and never dies.
+  double wait_p99 = 0;      // Of a group, from the job's begin to its start.
+  double tail = 0;          // From the first idle worker with nothing left to begin until the end.
+  double idle_share = 0;    // Of the workers' time, that was not spent on a group.
+  double wasted_share = 0;  // Of bytes read, of those whose result was not used.
+  PlacementCounters counters;
+  double placement_s = 0;  // Of real time, in the code that places.
+  int64_t events = 0;
+  bool failed = false;
+};
+
+class Uniform {
+ public:
+  explicit Uniform(uint64_t seed) : random_(seed) {}
+  double operator()() { return static_cast<double>(random_.Next() >> 11) / 9007199254740992.0; }
+  double Exponential(double mean) { return -mean * std::log(1 - (*this)()); }
+
+ private:
+  SeededRandom random_;
+};
+
+Duration Micros(double s) { return Duration(std::llround(s * 1e6)); }
+
+class Model {
+ public:
+  Model(const Parameters& parameters, int workers)
+      : p_(parameters), draw_(parameters.seed), placement_(Options()), workers_(workers) {
+    const int64_t groups = p_.groups > 0 ? p_.groups : p_.groups_per_worker * workers;
+    MakeGroups(groups);
+    const double all = p_.store_mib_s > 0 ? p_.store_mib_s / workers : p_.worker_mib_s;
+    for (auto& worker : workers_) {
+      worker.rate = std::min(p_.worker_mib_s, all);
+      if (draw_() < p_.slow_share) worker.rate /= p_.slow_factor;
+      if (workers_.size() == 1) worker.rate = std::min(p_.worker_mib_s, all);
+    }
+  }
+
+  Outcome Run() {
+    std::vector<std::string> addresses;
+    for (size_t w = 0; w < workers_.size(); ++w) {
+      addresses.push_back("w" + std::to_string(w));
+      if (p_.mtbf_hours > 0) At(draw_.Exponential(p_.mtbf_hours * 3600), Kind::kDeath, w);
+    }
+    Place([&] { return placement_.SetWorkers(addresses, Micros(now_)); });
+    Place([&] { return placement_.AddJob(sizes_, Micros(now_)).second; });
+    At(1, Kind::kTick, 0);
+    constexpr double kYear = 366.0 * 86'400;
+    while (!ended_ && !events_.empty() && now_ < kYear) {
+      const Event event = events_.top();
+      events_.pop();
+      now_ = event.at;
+      ++out_.events;
+      Handle(event);
+    }
+    Summarize();
+    return out_;
+  }
+
+ private:
+  enum class Kind { kTick, kProbe, kWork, kBegun, kDeath, kBack, kLost, kAdopt };
+  struct Event {
+    double at = 0;
+    int64_t number = 0;
+    Kind kind = Kind::kTick;
+    size_t index = 0;  // Of a worker, or an attempt.
+    int64_t version = 0;
+    bool operator>(const Event& other) const {
+      return at != other.at ? at > other.at : number > other.number;
+    }
+  };
+  struct Attempt {
+    size_t group = 0;
+    size_t worker = 0;
+    int life = 0;
+    double left = 0;  // MiB.
+    bool begun = false;
+    bool over = false;
+  };
+  struct Worker {
+    double rate = 0;
+    int life = 0;
+    bool dead = false;
+    std::vector<int64_t> running;  // Attempts that read.
+    double since = 0;              // When their progress was counted last.
+    int64_t version = 0;
+    double busy = 0;
+  };
+
+  PlacementOptions Options() const {
+    PlacementOptions options;
+    options.hedge = p_.hedge;
+    options.group_attempts = p_.attempts;
+    options.attempts_max = 1 << 20;
+    return options;
+  }
+
+  void MakeGroups(int64_t count) {
+    std::vector<double> weights;
+    double sum = 0;
+    for (int64_t g = 0; g < count; ++g) {
+      weights.push_back(1 / std::pow(static_cast<double>(g + 1), p_.zipf));
+      sum += weights.back();
+    }
+    const double all = p_.group_mib * static_cast<double>(count);
+    for (const double weight : weights) {
+      const double mib = std::clamp(all * weight / sum, 1.0, p_.largest_mib);
+      sizes_.push_back({.bytes = static_cast<int64_t>(mib * 1024 * 1024)});
+      total_ += mib;
+      largest_ = std::max(largest_, mib);
+    }
+  }
+  double Mib(size_t group) const { return static_cast<double>(sizes_[group].bytes) / 1048576.0; }
+
+  void At(double after, Kind kind, size_t index, int64_t version = 0) {
+    events_.push({now_ + after, ++number_, kind, index, version});
+  }
+
+  template <typename F>
+  void Place(F call) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Actions actions = call();
+    out_.placement_s +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    for (const Action& action : actions) Do(action);
+  }
+
+  void Do(const Action& action) {
+    using A = Action::Kind;
+    switch (action.kind) {
+      case A::kProbe: return At(p_.latency_s, Kind::kProbe, static_cast<size_t>(action.worker));
+      case A::kAdopt: return At(p_.latency_s, Kind::kAdopt, static_cast<size_t>(action.attempt));
+      case A::kStart: {
+        Attempt& attempt = attempts_[action.attempt];
+        attempt.group = static_cast<size_t>(action.group);
+        attempt.worker = static_cast<size_t>(action.worker);
+        attempt.life = workers_[attempt.worker].life;
+        attempt.left = Mib(attempt.group);
+        waits_.try_emplace(attempt.group, now_);
+        At(p_.start_s + p_.latency_s, Kind::kBegun, static_cast<size_t>(action.attempt));
+        return;
+      }
+      case A::kCancel: return Cancel(action.attempt);
+      case A::kGroupDone: {
+        // The coordinator looks at one result after the other.
+        checked_ = std::max(checked_, now_) + p_.check_s;
+        last_ = std::max(last_, checked_);
+        used_ += Mib(static_cast<size_t>(action.group));
+        return;
+      }
+      case A::kGroupFailed: out_.failed = true; return;
+      case A::kJobEnded: ended_ = true; return;
+      case A::kDrop: return;
+    }
+  }
+
+  // --- workers -----------------------------------------------------------------------------------
+
+  double RateOfEach(const Worker& worker) const {
+    const double share = worker.rate / static_cast<double>(worker.running.size());
+    return std::min(share, p_.group_mib_s);
+  }
+
+  // Counts what was read since the last time.
+  void Advance(Worker& worker) {
+    if (!worker.running.empty()) {
+      const double each = RateOfEach(worker) * (now_ - worker.since);
+      for (const int64_t id : worker.running) attempts_.at(id).left -= each;
+      read_ += each * static_cast<double>(worker.running.size());
+      worker.busy += now_ - worker.since;
+    }
+    worker.since = now_;
+  }
+
+  // When the first of its groups will be done, as things are.
+  void Schedule(size_t w) {
+    Worker& worker = workers_[w];
+    ++worker.version;
+    if (worker.running.empty()) return;
+    double least = attempts_.at(worker.running.front()).left;
+    for (const int64_t id : worker.running) least = std::min(least, attempts_.at(id).left);
+    At(std::max(0.0, least) / RateOfEach(worker), Kind::kWork, w, worker.version);
+  }
+
+  void Cancel(int64_t id) {
+    Attempt& attempt = attempts_.at(id);
+    if (attempt.over) return;
+    attempt.over = true;
+    Worker& worker = workers_[attempt.worker];
+    Advance(worker);
+    std::erase(worker.running, id);
+    Schedule(attempt.worker);
+    At(p_.latency_s, Kind::kLost, static_cast<size_t>(id));
+  }
+
+  void Handle(const Event& event) {
+    switch (event.kind) {
+      case Kind::kTick: return Tick();
+      case Kind::kProbe: return Probe(event.index);
+      case Kind::kBegun: return Begun(static_cast<int64_t>(event.index));
+      case Kind::kWork:
+        if (workers_[event.index].version == event.version) Work(event.index);
+        return;
+      case Kind::kDeath: return Die(event.index);
+      case Kind::kBack:
+        workers_[event.index].dead = false;
+        At(draw_.Exponential(p_.mtbf_hours * 3600), Kind::kDeath, event.index);
+        return;
+      case Kind::kLost: {
+        const Error error{Code::kTransient, "connection reset", "", ""};
+        const auto id = static_cast<int64_t>(event.index);
+        return Place([&] { return placement_.OnFailed(id, true, error, Micros(now_)); });
+      }
+      case Kind::kAdopt: return Adopt(static_cast<int64_t>(event.index));
+    }
+  }
+
+  void Tick() {
+    for (auto& worker : workers_) {
+      if (std::fmod(now_, 5.0) >= 1.0) break;  // Progress comes every five seconds.
+      Advance(worker);
+      for (const int64_t id : worker.running) {
+        const Attempt& attempt = attempts_.at(id);
+        const double done = Mib(attempt.group) - std::max(0.0, attempt.left);
+        placement_.OnProgress(id, static_cast<int64_t>(done * 1048576), Micros(now_));
+      }
+    }
+    Place([&] { return placement_.Tick(Micros(now_)); });
+    const QueueLengths queue = placement_.queue();
+    const bool idle = std::ranges::any_of(
+        workers_, [](const Worker& worker) { return !worker.dead && worker.running.empty(); });
+    if (!tail_since_ && queue.waiting_groups == 0 && idle) tail_since_ = now_;
+    if (!ended_) At(1, Kind::kTick, 0);
+  }
+
+  void Probe(size_t w) {
+    const Worker& worker = workers_[w];
+    const int index = static_cast<int>(w);
+    if (worker.dead) {
+      return Place([&] { return placement_.OnProbeFailed(index, "refused", Micros(now_)); });
+    }
+    const WorkerFacts facts{.id = std::to_string(w) + "." + std::to_string(worker.life),
+                            .inflight = placement_.ViewOf(index).running,
+                            .max_inflight_groups = p_.cap};
+    Place([&] { return placement_.OnStatus(index, facts, Micros(now_)); });
+  }
+
+  void Begun(int64_t id) {
+    Attempt& attempt = attempts_.at(id);
+    if (attempt.over) return;
+    Worker& worker = workers_[attempt.worker];
+    if (worker.dead || worker.life != attempt.life) {
+      attempt.over = true;
+      return At(0, Kind::kLost, static_cast<size_t>(id));
+    }
+    Advance(worker);
+    attempt.begun = true;
+    worker.running.push_back(id);
+    Schedule(attempt.worker);
+  }
+
+  void Work(size_t w) {
+    Worker& worker = workers_[w];
+    Advance(worker);
+    std::vector<int64_t> done;
+    constexpr double kRounding = 1e-6;
+    for (const int64_t id : worker.running) {
+      if (attempts_.at(id).left <= kRounding) done.push_back(id);
+    }
+    for (const int64_t id : done) {
+      std::erase(worker.running, id);
+      attempts_.at(id).over = true;
+    }
+    Schedule(w);
+    for (const int64_t id : done) {
+      Place([&] { return placement_.OnFinished(id, Micros(now_)); });
+    }
+  }
+
+  void Die(size_t w) {
+    Worker& worker = workers_[w];
+    Advance(worker);
+    ++deaths_;
+    ++worker.life;
+    worker.dead = true;
+    const double heard = draw_() < p_.silent_share ? p_.silence_s : p_.latency_s;
+    for (const int64_t id : worker.running) {
+      attempts_.at(id).over = true;
+      At(heard, Kind::kLost, static_cast<size_t>(id));
+    }
+    worker.running.clear();
+    Schedule(w);
+    At(p_.restart_s, Kind::kBack, w);
+  }
+
+  void Adopt(int64_t id) {
+    const Attempt& attempt = attempts_.at(id);
+    if (workers_[attempt.worker].life == attempt.life) {
+      return Place([&] { return placement_.OnAdopted(id, Micros(now_)); });
+    }
+    const Error gone{Code::kNotFound, "no such attempt", "", ""};
+    Place([&] { return placement_.OnAdoptFailed(id, false, gone, Micros(now_)); });
+  }
+
+  void Summarize() {
+    const auto count = static_cast<double>(workers_.size());
+    out_.seconds = std::max(now_, last_);
+    const double each =
+        p_.store_mib_s > 0 ? std::min(p_.worker_mib_s, p_.store_mib_s / count) : p_.worker_mib_s;
+    out_.ideal = std::max(total_ / (each * count), largest_ / std::min(each, p_.group_mib_s));
+    out_.alone =
+        total_ / (p_.store_mib_s > 0 ? std::min(p_.worker_mib_s, p_.store_mib_s) : p_.worker_mib_s);
+    std::vector<double> waits;
+    for (const auto& [group, at] : waits_) waits.push_back(at);
+    std::ranges::sort(waits);
+    if (!waits.empty()) out_.wait_p99 = waits[(waits.size() - 1) * 99 / 100];
+    out_.tail = tail_since_ ? out_.seconds - *tail_since_ : 0;
+    double busy = 0;
+    for (const Worker& worker : workers_) busy += worker.busy;
+    out_.idle_share = 1 - busy / (count * out_.seconds);
+    out_.wasted_share = read_ > 0 ? 1 - used_ / read_ : 0;
+    out_.counters = placement_.counters();
+    out_.failed = out_.failed || !ended_;
+  }
+
+  const Parameters& p_;
+  Uniform draw_;
+  Placement placement_;
+  std::vector<Worker> workers_;
+  std::vector<GroupSize> sizes_;
+  std::map<int64_t, Attempt> attempts_;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::map<size_t, double> waits_;
+  double now_ = 0;
+  int64_t number_ = 0;
+  int64_t deaths_ = 0;
+  double total_ = 0;  // MiB.
+  double largest_ = 0;
+  double read_ = 0;
+  double used_ = 0;
+  double checked_ = 0;
+  double last_ = 0;
+  std::optional<double> tail_since_;
+  bool ended_ = false;
+  Outcome out_;
+};
+
+void PrintRow(int workers, const Outcome& o) {
+  std::array<char, 400> line;
+  std::snprintf(
+      line.data(), line.size(),
+      "| %d | %.0f | %.2f | %.1f%% | %.0f | %.0f | %.1f%% | %.1f%% | %lld | %lld | %lld | "
+      "%.1f%% | %.1f |%s",
+      workers, o.seconds, o.alone / o.seconds, 100 * o.ideal / o.seconds, o.wait_p99, o.tail,
+      100 * o.idle_share, 100 * o.wasted_share, static_cast<long long>(o.counters.attempts),
+      static_cast<long long>(o.counters.retries), static_cast<long long>(o.counters.hedges),
+      100 * o.placement_s / o.seconds,
+      1e6 * o.placement_s / static_cast<double>(std::max<int64_t>(1, o.events)),
+      o.failed ? " FAILED" : "");
+  std::cout << line.data() << "\n";
+}
+
+}  // namespace
+}  // namespace lithify::fleet
+
+int main(int argc, char** argv) {
+  using lithify::fleet::Model;
+  lithify::fleet::Parameters p;
+  CLI::App app{"How rewriting scales over workers: a model on the real placement code."};
+  app.add_option("--workers", p.workers, "numbers of workers")->delimiter(',');
+  app.add_option("--groups", p.groups, "groups in all; 0: --groups-per-worker");
+  app.add_option("--groups-per-worker", p.groups_per_worker);
+  app.add_option("--group-mib", p.group_mib, "mean size of a group");
+  app.add_option("--largest-mib", p.largest_mib, "largest group");
+  app.add_option("--zipf", p.zipf, "exponent of the sizes; 0: all the same");
+  app.add_option("--cap", p.cap, "groups that a worker has at a time");
+  app.add_option("--worker-rate", p.worker_mib_s, "MiB/s of one worker");
+  app.add_option("--group-rate", p.group_mib_s, "MiB/s of one group at most");
+  app.add_option("--store-rate", p.store_mib_s, "MiB/s of all workers together; 0: no bound");
+  app.add_option("--slow-share", p.slow_share, "share of workers that are slow");
+  app.add_option("--slow-factor", p.slow_factor, "by so much");
+  app.add_option("--mtbf", p.mtbf_hours, "hours until a worker dies; 0: never");
+  app.add_option("--restart", p.restart_s, "seconds until it is back");
+  app.add_option("--silent-share", p.silent_share, "share of deaths that only silence tells of");
+  app.add_option("--silence", p.silence_s, "seconds of it");
+  app.add_option("--latency", p.latency_s, "seconds of a call");
+  app.add_option("--start", p.start_s, "seconds of a group before its first byte");
+  app.add_option("--check", p.check_s, "seconds of the coordinator per result");
+  app.add_option("--attempts", p.attempts, "that may fail, of one group");
+  app.add_flag("!--no-hedge", p.hedge, "no group is repeated");
+  app.add_option("--seed", p.seed);
+  CLI11_PARSE(app, argc, argv);
+
+  std::cout
+      << "| workers | s | times one worker | efficiency | p99 wait, s | tail, s | idle | wasted "
+         "bytes | attempts | retries | repeats | placement, of a core | µs per event |\n"
+         "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  bool failed = false;
+  for (const int workers : p.workers) {
+    const auto outcome = Model(p, workers).Run();
+    PrintRow(workers, outcome);
+    failed = failed || outcome.failed;
+  }
+  return failed ? 1 : 0;
+}
