@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ./dev check [--fast] [STEP…]: everything that must hold before a change lands. Each step counts
 # as one check; the last line is `N passed, N failed`. Steps by name: format style dependencies tidy
-# sanitizers fuzz simulation crash writers services spark.
+# sanitizers fuzz simulation crash writers services spark ray deploy.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 prepare_all
@@ -85,7 +85,22 @@ check_spark() {
   LITHIFY_SPARK="$spark" "$LITHIFY_PYTHON" -m pytest tests/spark -q -p no:cacheprovider
 }
 
-steps=(format style dependencies tidy sanitizers fuzz simulation crash writers services spark)
+# Workers as actors of a real Ray cluster of several nodes.
+check_ray() {
+  bash scripts/build.sh || return 1
+  with_cache_lock prepare_fleet_tools
+  "$LITHIFY_CACHE/fleet/bin/python" -m pytest tests/ray -q -p no:cacheprovider
+}
+
+# The Helm chart, rendered by Helm and held against Kubernetes' schemas.
+check_deploy() {
+  bash scripts/build.sh || return 1
+  with_cache_lock prepare_fleet_tools
+  "$LITHIFY_CACHE/fleet/bin/python" -m pytest tests/deploy -q -p no:cacheprovider
+}
+
+steps=(format style dependencies tidy sanitizers fuzz simulation crash writers services spark ray
+  deploy)
 if [ "${1:-}" = --fast ]; then
   steps=(format style dependencies)
   shift

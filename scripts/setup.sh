@@ -161,6 +161,11 @@ prepare_check_tools() {
   make_venv check-tools "$LITHIFY_ROOT/requirements/check.txt"
 }
 
+# Ray and Kubernetes' schemas: large, and for their own tests only.
+prepare_fleet_tools() {
+  make_venv fleet "$LITHIFY_ROOT/requirements/fleet.txt"
+}
+
 prepare_cache() {
   make_venv venv "$LITHIFY_ROOT/requirements/test.txt"
   unpack_arrow

@@ -14,7 +14,9 @@ ctest --test-dir "$LITHIFY_ROOT/build" -L fast --parallel 2 --output-on-failure 
   --no-tests=error --output-junit "$reports/unit.xml" </dev/null || true
 
 say "end-to-end tests"
-"$LITHIFY_PYTHON" -m pytest "$LITHIFY_ROOT/tests/e2e" -q -p no:cacheprovider \
+# Of lithify-ray what needs no Ray; the rest is ./dev check ray.
+"$LITHIFY_PYTHON" -m pytest "$LITHIFY_ROOT/tests/e2e" "$LITHIFY_ROOT/tests/ray/test_policy.py" \
+  "$LITHIFY_ROOT/tests/ray/test_keeper.py" -q -p no:cacheprovider \
   --junitxml="$reports/e2e.xml" "$@" </dev/null || true
 
 "$LITHIFY_PYTHON" "$LITHIFY_ROOT/scripts/tally.py" "$reports/unit.xml" "$reports/e2e.xml"

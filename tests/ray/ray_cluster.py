@@ -1,0 +1,60 @@
+"""A real Ray cluster on this machine: each node has a loopback address of its own (127.0.0.2, …),
+so that nothing goes over the network, and its own raylet, object store and agents."""
+
+import ray
+from ray.cluster_utils import Cluster
+
+STORE_BYTES = 80 * 2**20
+WORKER_BYTES = 100 * 2**20
+
+
+class RayCluster:
+    def __init__(self, directory, **head):
+        self._directory = directory
+        self._head = head
+        self._nodes = {}
+        self._added = 0
+
+    def __enter__(self):
+        # The head's address is not 127.0.0.1: Ray would take that as a request to find another.
+        self._cluster = Cluster()
+        self._start(**self._arguments("127.0.0.2"), num_cpus=0, memory=WORKER_BYTES // 2,
+                    temp_dir=self._directory, include_dashboard=False, **self._head)
+        self.address = self._cluster.address
+        ray.init(address=self.address, _node_ip_address="127.0.0.2", log_to_driver=False,
+                 logging_level="warning")
+        return self
+
+    def _start(self, **arguments):
+        """Ray gives a node 30 s to start; on a busy machine that may be too little once."""
+        for tries_left in (2, 1, 0):
+            try:
+                return self._cluster.add_node(**arguments)
+            except Exception as error:  # It has no type of its own.
+                if "timed out during startup" not in str(error) or not tries_left:
+                    raise
+
+    def __exit__(self, *_):
+        ray.shutdown()
+        self._cluster.shutdown()
+
+    @staticmethod
+    def _arguments(host):
+        return {"node_ip_address": host, "object_store_memory": STORE_BYTES, "num_gpus": 0}
+
+    def add_node(self):
+        """Its address; it has room for two workers."""
+        host = f"127.0.0.{3 + self._added}"
+        self._added += 1
+        self._nodes[host] = self._start(
+            **self._arguments(host), num_cpus=2, memory=2 * WORKER_BYTES)
+        return host
+
+    def kill_node(self, host):
+        """As when the machine is lost: nothing of it is told to end."""
+        self._cluster.remove_node(self._nodes.pop(host), allow_graceful=False)
+
+    @property
+    def hosts(self):
+        """The nodes with room."""
+        return sorted(self._nodes)

@@ -1,0 +1,65 @@
+"""Ray's own autoscaler: the coordinator's queue brings nodes, and an empty one takes them away."""
+
+import json
+import shutil
+import socket
+import tempfile
+
+import pytest
+import ray
+from ray_cluster import STORE_BYTES, WORKER_BYTES, RayCluster
+
+
+def free_port():
+    with socket.create_server(("127.0.0.2", 0)) as server:
+        return server.getsockname()[1]
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """A head without room for workers, and an autoscaler that may add two nodes."""
+    monkeypatch.setenv("RAY_FAKE_CLUSTER", "1")
+    monkeypatch.setenv("AUTOSCALER_UPDATE_INTERVAL_S", "1")
+    monkeypatch.setenv("PYTHONPATH", str(__file__).rpartition("/")[0], prepend=":")
+    directory = tempfile.mkdtemp(prefix="lr-", dir="/tmp")
+    port = free_port()
+    node = {"CPU": 2, "memory": 2 * WORKER_BYTES, "object_store_memory": STORE_BYTES}
+    with open(f"{directory}/autoscaler.yaml", "w", encoding="utf-8") as file:
+        json.dump({
+            "cluster_name": "lithify", "max_workers": 2, "upscaling_speed": 10,
+            "idle_timeout_minutes": 0.05, "auth": {},
+            "provider": {"type": "external", "module": "loopback_provider.LoopbackProvider",
+                         "use_node_id_as_ip": True, "disable_node_updaters": True,
+                         "disable_launch_config_check": True,
+                         "gcs_address": f"127.0.0.2:{port}"},
+            "file_mounts": {}, "cluster_synced_files": [], "rsync_exclude": [], "docker": {},
+            "rsync_filter": [], "file_mounts_sync_continuously": False,
+            **{commands: [] for commands in (
+                "initialization_commands", "setup_commands", "head_setup_commands",
+                "worker_setup_commands", "head_start_ray_commands", "worker_start_ray_commands")},
+            "head_node_type": "ray.head.default",
+            "available_node_types": {
+                "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
+                "ray.worker.lithify": {"resources": node, "node_config": {}, "min_workers": 0,
+                                       "max_workers": 2}}}, file)
+    with RayCluster(directory, gcs_server_port=port,
+                    autoscaling_config=f"{directory}/autoscaler.yaml") as made:
+        yield made
+    shutil.rmtree(directory)
+
+
+def nodes():
+    return sorted(node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"])
+
+
+def test_the_queue_brings_nodes(harness):
+    harness = harness(0, 4)
+    harness.fleet.tick()
+    assert nodes() == ["127.0.0.2"] and harness.published() == {}
+    harness.queue(waiting=8)
+    four = harness.serving(4)
+    brought = sorted({worker.node for worker in four.values()})
+    assert len(brought) == 2 and nodes() == sorted(["127.0.0.2", *brought])
+    harness.queue(waiting=0)
+    harness.tick_until("nobody is published", lambda: harness.published() == {})
+    harness.tick_until("the nodes are given back", lambda: nodes() == ["127.0.0.2"], 120)

@@ -1,0 +1,234 @@
+"""A worker between its actor and its keeper, without Ray: no end of either leaves a worker."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import is_alive, wait_until
+from lithify_ray import files
+from lithify_ray.policy import Queue
+from lithify_ray.process import Settings, WorkerProcess
+
+# Stands for the actor: starts the worker in a thread that ends at once, says who is who, and waits.
+# (Of a worker with PR_SET_PDEATHSIG alone, that thread's end would be the worker's.)
+ACTOR = """
+import json, sys, threading, time
+from lithify_ray.process import Settings, WorkerProcess
+told = json.loads(sys.argv[1])
+worker = WorkerProcess(Settings(**told), "127.0.0.1", "w")
+thread = threading.Thread(target=worker.start)
+thread.start()
+thread.join()
+print(json.dumps([worker.address, worker.pid, worker._keeper.pid]), flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def settings(binary, config):
+    return Settings(config=config(), binary=binary, drain_seconds=20, probe_timeout=60)
+
+
+@pytest.fixture
+def worker(settings):
+    worker = WorkerProcess(settings, "127.0.0.1", "w")
+    worker.start()
+    yield worker
+    worker.kill()
+    assert not is_alive(worker.pid)
+
+
+@pytest.fixture
+def actor(binary, config):
+    started = []
+
+    def start(more=""):
+        told = {"config": config(more=more), "binary": binary, "drain_seconds": 20}
+        process = subprocess.Popen([sys.executable, "-c", ACTOR, json.dumps(told)],
+                                   stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        address, pid, keeper = json.loads(process.stdout.readline())
+        return process, address, pid, keeper
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def serves(address):
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), 1).close()
+        return True
+    except OSError:
+        return False
+
+
+def test_serves_and_drains(worker):
+    assert worker.address.startswith("127.0.0.1:") and worker.id.startswith("w-")
+    assert worker.alive and worker.probe() and serves(worker.address)
+    worker.drain()
+    assert worker.wait() == 0
+    assert not worker.alive and not worker.probe() and not serves(worker.address)
+
+
+def test_tcp_probe(settings, config):
+    worker = WorkerProcess(Settings(config=settings.config, binary=settings.binary, probe="tcp"),
+                           "127.0.0.1", "w")
+    worker.start()
+    assert worker.probe()
+    worker.kill()
+    assert not worker.probe()
+
+
+def test_probe_of_a_worker_that_hangs(worker):
+    os.kill(worker.pid, signal.SIGSTOP)
+    assert not worker.probe()
+    worker.kill()  # A stopped process hears no SIGTERM.
+    assert not is_alive(worker.pid)
+
+
+def test_running_work_may_end(binary, config):
+    if "stand_in" not in binary:
+        pytest.skip("SKIP: a real worker has no group to run here")
+    worker = WorkerProcess(Settings(config=config(more="[stand_in]\nbusy = 1"), binary=binary,
+                                    drain_seconds=20), "127.0.0.1", "w")
+    worker.start()
+    began = time.monotonic()
+    worker.drain()
+    assert worker.wait() == 0 and time.monotonic() - began >= 1
+
+
+def test_drain_has_an_end(binary, config):
+    if "stand_in" not in binary:
+        pytest.skip("SKIP: a real worker keeps its drain time itself")
+    worker = WorkerProcess(Settings(config=config(more="[stand_in]\nbusy = 600"), binary=binary,
+                                    drain_seconds=0.5), "127.0.0.1", "w")
+    worker.start()
+    worker.drain()
+    assert worker.wait() == 128 + signal.SIGKILL
+    assert not is_alive(worker.pid)
+
+
+def test_the_thread_that_started_it_may_end(actor):
+    _, address, pid, _ = actor()
+    time.sleep(0.5)
+    assert is_alive(pid) and serves(address)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_actor_ends(actor, number):
+    process, address, pid, keeper = actor()
+    process.send_signal(number)
+    process.wait()
+    wait_until("the worker ends after its actor", lambda: not is_alive(pid), 30)
+    wait_until("the keeper ends after its worker", lambda: not is_alive(keeper), 10)
+    assert not serves(address)
+
+
+def test_actor_is_killed_and_work_may_end(actor, binary):
+    if "stand_in" not in binary:
+        pytest.skip("SKIP: a real worker has no group to run here")
+    process, _, pid, _ = actor("[stand_in]\nbusy = 1")
+    process.kill()
+    process.wait()
+    time.sleep(0.3)
+    assert is_alive(pid)  # It drains.
+    wait_until("the worker has drained", lambda: not is_alive(pid), 30)
+
+
+def test_keeper_is_killed(actor):
+    _, address, pid, keeper = actor()
+    os.kill(keeper, signal.SIGKILL)
+    wait_until("the kernel kills the worker", lambda: not is_alive(pid), 5)
+    assert not serves(address)
+
+
+def test_worker_is_killed(worker):
+    os.kill(worker.pid, signal.SIGKILL)
+    assert worker.wait() == 128 + signal.SIGKILL and not worker.draining
+
+
+def test_no_such_program(config):
+    settings = Settings(config=config(), binary="/nonexistent/worker")
+    worker = WorkerProcess(settings, "127.0.0.1", "w")
+    with pytest.raises(RuntimeError, match="/nonexistent/worker --config .* cannot be started"):
+        worker.start()
+
+
+@pytest.mark.parametrize("source", ['secret = ""', 'secret = "short"'])
+def test_a_secret_that_is_none(binary, config, source):
+    worker = WorkerProcess(Settings(config=config(source=source), binary=binary), "127.0.0.1", "w")
+    with pytest.raises(RuntimeError, match="before it served"):
+        worker.start()
+    assert not is_alive(worker.pid)
+
+
+def test_secret_by_environment(binary, config, secret, monkeypatch):
+    monkeypatch.setenv("LITHIFY_FLEET_SECRET", secret)
+    worker = WorkerProcess(Settings(config=config(source='secret = "${LITHIFY_FLEET_SECRET}"'),
+                                    binary=binary), "127.0.0.1", "w")
+    worker.start()
+    worker.kill()
+
+
+@pytest.mark.parametrize("override", ["worker.secret=x", "worker.s3.secret_access_key=x",
+                                      "worker.s3.access_key_id=x", "worker.s3.session_token=x"])
+def test_no_secret_on_a_command_line(override):
+    with pytest.raises(ValueError, match="command line"):
+        Settings(config="worker.toml", overrides=(override,))
+
+
+def test_what_may_be_set():
+    Settings(config="worker.toml", overrides=("worker.secret_file=/run/secret",
+                                              "worker.local_files=true"))
+    with pytest.raises(ValueError, match="for each worker"):
+        Settings(config="worker.toml", overrides=("worker.listen=0.0.0.0:1",))
+    with pytest.raises(ValueError, match="KEY=VALUE"):
+        Settings(config="worker.toml", overrides=("worker.listen",))
+
+
+def test_workers_file(tmp_path):
+    path = tmp_path / "workers.json"
+    files.write_workers(path, [("10.0.0.4:1", "b"), ("10.0.0.3:2", "a")])
+    assert json.loads(path.read_text()) == {"version": 1, "workers": [
+        {"address": "10.0.0.3:2", "id": "a"}, {"address": "10.0.0.4:1", "id": "b"}]}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    first = path.stat().st_ino
+    files.write_workers(path, [])
+    assert files.read_workers(path) == [] and path.stat().st_ino != first
+    assert os.listdir(tmp_path) == ["workers.json"]
+
+
+def test_workers_file_that_cannot_be_written(tmp_path):
+    (tmp_path / "workers.json").mkdir()
+    with pytest.raises(OSError):
+        files.write_workers(tmp_path / "workers.json", [])
+    assert os.listdir(tmp_path) == ["workers.json"]
+
+
+def test_queue_file(tmp_path):
+    path = tmp_path / "queue.json"
+    assert files.read_queue(path, 60) == (Queue(), f"{path}: not there: nothing waits")
+    path.write_text('{"waiting_groups": 3, "waiting_bytes": 9, "running_groups": 1, "more": 1}')
+    written = path.stat().st_mtime
+    assert files.read_queue(path, 60) == (Queue(3, 9, 1), "")
+    assert files.read_queue(path, 60, lambda: written + 59) == (Queue(3, 9, 1), "")
+    assert files.read_queue(path, 60, lambda: written + 61)[0] == Queue()
+    assert files.read_queue(path, 0, lambda: written + 1e9)[0] == Queue(3, 9, 1)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"waiting_groups": -1}',
+                                  '{"waiting_groups": "3"}', '{"running_groups": true}'])
+def test_queue_file_that_is_none(tmp_path, text):
+    path = tmp_path / "queue.json"
+    path.write_text(text)
+    queue, remark = files.read_queue(path, 60)
+    assert queue is None and "the number of workers stays" in remark
