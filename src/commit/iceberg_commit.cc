@@ -170,9 +170,9 @@ Result<catalog::LoadedTable> IcebergCommitter::Rollback(const catalog::TableIden
                                             look});
 }
 
-Result<catalog::LoadedTable> IcebergCommitter::ChangeProperties(
+Result<PropertiesChange> IcebergCommitter::ChangeProperties(
     const catalog::TableIdent& ident, const std::map<std::string, std::string>& set,
-    const std::vector<std::string>& remove) {
+    const std::vector<std::string>& remove, const std::function<Status()>& before_change) {
   for (const std::string& key : remove) {
     if (set.contains(key)) {
       return Fail(Code::kInvalid, "property \"" + key + "\" cannot be set and removed at once",
@@ -196,12 +196,20 @@ Result<catalog::LoadedTable> IcebergCommitter::ChangeProperties(
   };
   for (int attempt = 1;; ++attempt) {
     LITHIFY_TRY_ASSIGN(catalog::LoadedTable loaded, LoadPatiently(services_, ident));
-    if (updates.empty() || as_wanted(loaded.metadata)) return loaded;
+    if (updates.empty() || as_wanted(loaded.metadata)) {
+      LITHIFY_TRY(services_.catalog.MayCommit());
+      LITHIFY_TRY(services_.catalog.CheckMayWrite(loaded));
+      return PropertiesChange{std::move(loaded), false};
+    }
+    if (before_change && attempt == 1) LITHIFY_TRY(before_change());
     const std::string& uuid = loaded.metadata.table_uuid;
     auto done = CommitPlain(
         services_, PlainChange{ident, uuid, {table::AssertTableUuid{uuid}}, updates, look});
+    if (done) return PropertiesChange{*std::move(done), true};
     // Somebody else changed something else.
-    if (done || done.error().code != Code::kConflict || attempt == kAttempts) return done;
+    if (done.error().code != Code::kConflict || attempt == kAttempts) {
+      return Fail(std::move(done.error()));
+    }
     Pause(services_, attempt - 1);
   }
 }

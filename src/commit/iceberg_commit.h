@@ -142,6 +142,11 @@ struct CommittedSnapshot {
   bool found_after_unknown = false;
 };
 
+struct PropertiesChange {
+  catalog::LoadedTable table;  // As it is now.
+  bool changed = false;        // By this call.
+};
+
 class IcebergCommitter {
  public:
   explicit IcebergCommitter(IcebergCommitServices services) : services_(std::move(services)) {}
@@ -220,10 +225,14 @@ class IcebergCommitter {
                                         int64_t snapshot_id);
 
   // Sets and removes properties of the table; other changes that are made meanwhile do not matter.
-  // To remove one that is not there is no error. kInvalid if a key is in both.
-  Result<catalog::LoadedTable> ChangeProperties(const catalog::TableIdent& ident,
-                                                const std::map<std::string, std::string>& set,
-                                                const std::vector<std::string>& remove);
+  // To remove one that is not there is no error. kInvalid if a key is in both. Where all is as it
+  // should be already, the catalog is asked whether it could be changed: a success is never told to
+  // who may not write. `before_change`, unless null, is called before the first commit is sent, and
+  // ends the call with its error.
+  Result<PropertiesChange> ChangeProperties(const catalog::TableIdent& ident,
+                                            const std::map<std::string, std::string>& set,
+                                            const std::vector<std::string>& remove,
+                                            const std::function<Status()>& before_change = {});
 
  private:
   IcebergCommitServices services_;

@@ -330,17 +330,17 @@ TEST_F(IcebergExpiry, RollbackRacesAndLostReplies) {
 // --- properties ----------------------------------------------------------------------------------
 
 TEST_F(IcebergExpiry, PropertiesAreSetAndRemoved) {
-  auto table = Committer().ChangeProperties(ident_, {{"a", "1"}, {"b", "2"}}, {}).value();
+  auto table = Committer().ChangeProperties(ident_, {{"a", "1"}, {"b", "2"}}, {}).value().table;
   EXPECT_EQ(table.metadata.Property("a", ""), "1");
   EXPECT_EQ(table.metadata.Property("b", ""), "2");
-  table = Committer().ChangeProperties(ident_, {{"a", "3"}}, {"b", "never"}).value();
+  EXPECT_TRUE(Committer().ChangeProperties(ident_, {{"a", "3"}}, {"b", "never"}).value().changed);
   EXPECT_EQ(Load().metadata.Property("a", ""), "3");
   EXPECT_FALSE(Load().metadata.properties.contains("b"));
   EXPECT_EQ(SnapshotIds().size(), 3u);
   // As it is already: nothing changes.
   const std::string location = Load().metadata_location;
-  EXPECT_TRUE(Committer().ChangeProperties(ident_, {{"a", "3"}}, {"b"}));
-  EXPECT_TRUE(Committer().ChangeProperties(ident_, {}, {}));
+  EXPECT_FALSE(Committer().ChangeProperties(ident_, {{"a", "3"}}, {"b"})->changed);
+  EXPECT_FALSE(Committer().ChangeProperties(ident_, {}, {})->changed);
   EXPECT_EQ(Load().metadata_location, location);
   ExpectFails(Committer().ChangeProperties(ident_, {{"a", "1"}}, {"a"}), Code::kInvalid,
               "cannot be set and removed");

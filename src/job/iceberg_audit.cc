@@ -40,12 +40,16 @@ Result<catalog::LoadedTable> LoadAudited(const IcebergServices& services,
                                          const catalog::TableIdent& ident,
                                          observe::AuditEvent event) {
   auto loaded = services.catalog.LoadTable(ident);
-  if (!loaded && IsRefusal(loaded.error())) {
-    event.phase = Phase::kAborted;
-    event.error = loaded.error().ToString();
-    AppendOutcome(services, event);
-  }
+  if (!loaded) RecordRefusal(services, loaded.error(), std::move(event));
   return loaded;
+}
+
+void RecordRefusal(const IcebergServices& services, const Error& error,
+                   observe::AuditEvent event) {
+  if (!IsRefusal(error)) return;
+  event.phase = Phase::kAborted;
+  event.error = error.ToString();
+  AppendOutcome(services, event);
 }
 
 Status AuditedCall::Begin() {
@@ -56,14 +60,14 @@ Status AuditedCall::Begin() {
   return {};
 }
 
-void AuditedCall::End(const Error* error, int64_t snapshot_id) {
+void AuditedCall::End(const Error* error, int64_t snapshot_id, bool changed) {
   if (!begun_ && (error == nullptr || !IsRefusal(*error))) return;
   event_.phase = Phase::kCommitted;
   event_.snapshot_id = snapshot_id;
   if (error != nullptr) {
     event_.phase = error->code == Code::kUnknownOutcome ? Phase::kUnknown : Phase::kAborted;
     event_.error = error->ToString();
-  } else if (snapshot_id == 0) {
+  } else if (!changed) {
     event_.phase = Phase::kAborted;
     event_.error = "there was nothing to change any more";
   }

@@ -16,7 +16,7 @@ namespace {
 // Ends the call's record with what `changed` says.
 template <typename T>
 Result<T> Ended(AuditedCall& call, Result<T> changed, int64_t snapshot_id) {
-  call.End(changed ? nullptr : &changed.error(), snapshot_id);
+  call.End(changed ? nullptr : &changed.error(), snapshot_id, snapshot_id != 0);
   return changed;
 }
 
@@ -145,7 +145,7 @@ Result<int64_t> IcebergJob::RollbackToSnapshot(const catalog::TableIdent& ident,
   return Ended(call, roll_back(), snapshot_id);
 }
 
-Result<std::map<std::string, std::string>> IcebergJob::ChangeProperties(
+Result<ChangedProperties> IcebergJob::ChangeProperties(
     const catalog::TableIdent& ident, const std::map<std::string, std::string>& set,
     const std::vector<std::string>& remove) {
   AuditedCall call(services_, MakeEvent(services_, settings_, ident, "change_properties",
@@ -153,12 +153,10 @@ Result<std::map<std::string, std::string>> IcebergJob::ChangeProperties(
   commit::IcebergCommitter committer({services_.catalog, services_.locations, services_.clock,
                                       services_.random,
                                       [this](Duration d) { services_.clock.Sleep(d); }});
-  const auto change = [&]() -> Result<std::map<std::string, std::string>> {
-    LITHIFY_TRY(call.Begin());
-    LITHIFY_TRY_ASSIGN(auto changed, committer.ChangeProperties(ident, set, remove));
-    return std::move(changed.metadata.properties);
-  };
-  return Ended(call, change(), 0);
+  auto done = committer.ChangeProperties(ident, set, remove, [&call] { return call.Begin(); });
+  call.End(done ? nullptr : &done.error(), 0, done && done->changed);
+  if (!done) return Fail(std::move(done.error()));
+  return ChangedProperties{std::move(done->table.metadata.properties), done->changed};
 }
 
 }  // namespace lithify::job

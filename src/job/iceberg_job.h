@@ -159,6 +159,11 @@ struct ManifestsResult {
   int64_t added = 0;
 };
 
+struct ChangedProperties {
+  std::map<std::string, std::string> properties;  // All, as they are now.
+  bool changed = false;                           // False: they were so already.
+};
+
 class IcebergJob {
  public:
   IcebergJob(IcebergServices services, IcebergSettings settings)
@@ -181,10 +186,11 @@ class IcebergJob {
                                            const CancelFlag& cancel);
   // Of branch main. Returns the snapshot that was current before.
   Result<int64_t> RollbackToSnapshot(const catalog::TableIdent& ident, int64_t snapshot_id);
-  // ALTER TABLE … SET | UNSET TBLPROPERTIES. Returns the properties as they are then.
-  Result<std::map<std::string, std::string>> ChangeProperties(
-      const catalog::TableIdent& ident, const std::map<std::string, std::string>& set,
-      const std::vector<std::string>& remove);
+  // ALTER TABLE … SET | UNSET TBLPROPERTIES. Who may not write is refused even where there is nothing
+  // to change, as far as the catalog can be asked.
+  Result<ChangedProperties> ChangeProperties(const catalog::TableIdent& ident,
+                                             const std::map<std::string, std::string>& set,
+                                             const std::vector<std::string>& remove);
 
  private:
   IcebergServices services_;

@@ -126,8 +126,13 @@ class ToldCatalog final : public catalog::Catalog {
     if (asked < denied_from) return {};
     return Fail(Code::kDenied, "token expires before the commit");
   }
+  Status CheckMayWrite(const LoadedTable&) override {
+    if (may_write) return {};
+    return Fail(Code::kDenied, "not permitted to update the table");
+  }
   std::string Describe() const override { return "told:"; }
 
+  bool may_write = true;
   int asked = 0;  // MayCommit.
   int denied_from = std::numeric_limits<int>::max();
   std::map<TableIdent, Code> load_errors;
@@ -683,6 +688,45 @@ TEST_F(IcebergProcedures, R178NothingIsOnRecordOfACallThatFindsNothingToDo) {
   EXPECT_EQ(Events()[3].snapshot_id, head);
   EXPECT_FALSE(Job().RollbackToSnapshot(ident_, 12345));
   EXPECT_EQ(Phases().back(), "aborted");
+}
+
+TEST_F(IcebergProcedures, R056AChangeOfPropertiesIsOnRecordAsWhatItWas) {
+  Create();
+  const auto set = [this] { return Job().ChangeProperties(ident_, {{"a", "1"}}, {}); };
+  EXPECT_TRUE(set().value().changed);
+  EXPECT_THAT(Phases(), ElementsAre("intent", "committed"));
+  EXPECT_EQ(Events()[1].error, "");
+  // So already: nothing is sent, nothing is on record.
+  EXPECT_FALSE(set().value().changed);
+  EXPECT_EQ(Phases().size(), 2u);
+  FaultFrom(0, Fault::kDenied);
+  EXPECT_EQ(Job().ChangeProperties(ident_, {{"a", "2"}}, {}).error().code, Code::kDenied);
+  EXPECT_THAT(Phases(), ElementsAre("intent", "committed", "intent", "aborted"));
+}
+
+// R305: that there is nothing to change, or nothing that the catalog would see, is no right to it.
+TEST_F(IcebergProcedures, R305TheCatalogIsAskedWhereNoCommitWouldAskIt) {
+  Create();
+  ASSERT_TRUE(Job().ChangeProperties(ident_, {{"a", "1"}}, {}));
+  ASSERT_TRUE(store_->PutNew("t/data/orphan", "x"));
+  clock_.Sleep(std::chrono::hours(100));
+  plan::OrphanOptions options;
+  options.force = true;
+  told_.may_write = false;
+  audit_ = observe::OpenMemoryAuditLog();
+  const auto unchanged = Job().ChangeProperties(ident_, {{"a", "1"}}, {"never"});
+  ASSERT_FALSE(unchanged);
+  EXPECT_EQ(unchanged.error().code, Code::kDenied);
+  EXPECT_THAT(Phases(), ElementsAre("aborted"));
+  const auto orphans = Job().RemoveOrphanFiles(ident_, options, false, cancel_);
+  ASSERT_FALSE(orphans);
+  EXPECT_EQ(orphans.error().code, Code::kDenied);
+  EXPECT_THAT(Phases(), ElementsAre("aborted", "aborted"));
+  EXPECT_TRUE(store_->Stat("t/data/orphan"));
+  // To look is no change.
+  EXPECT_EQ(Job().RemoveOrphanFiles(ident_, options, true, cancel_)->files_removed, 1);
+  told_.may_write = true;
+  EXPECT_EQ(Job().RemoveOrphanFiles(ident_, options, false, cancel_)->files_removed, 1);
 }
 
 TEST_F(IcebergProcedures, R056AMergeOfManifestsThatFailsIsOnRecord) {

@@ -71,6 +71,9 @@ class Orphans {
       report_.status = dry_run ? "dry run" : "deleted=0";
       return std::move(report_);
     }
+    // What removes no snapshot is no commit that the catalog could refuse, and the store may know
+    // less of rights than it: so it is asked (R305).
+    LITHIFY_TRY(MayWrite(newer));
     LITHIFY_TRY(Audit(Phase::kIntent, doomed));
     const Status removed = RemoveUnreached(services_, newer, walk_, doomed, cancel_, report_);
     report_.by_kind.clear();
@@ -258,6 +261,13 @@ class Orphans {
                   "nothing was removed; if that table is gone, remove its files by hand first");
     }
     return {};
+  }
+
+  Status MayWrite(const catalog::LoadedTable& table) {
+    Status may = services_.catalog.MayCommit();
+    if (may) may = services_.catalog.CheckMayWrite(table);
+    if (!may) RecordRefusal(services_, may.error(), Event());
+    return may;
   }
 
   observe::AuditEvent Event() const {

@@ -25,9 +25,8 @@ Result<std::shared_ptr<TableSource>> CallerTables::FindView(const std::string& v
 
 Result<std::shared_ptr<TableSource>> CallerTables::Find(const TableName& name) {
   const bool view = name.parts.size() == 2 && name.parts.front() == kViewSchema;
-  auto source = view ? FindView(name.parts.back()) : FindTable(name);
-  if (source) found_.push_back(name.parts);
-  return source;
+  asked_.push_back(name.parts);
+  return view ? FindView(name.parts.back()) : FindTable(name);
 }
 
 Result<std::shared_ptr<TableSource>> CallerTables::FindTable(const TableName& name) {

@@ -28,8 +28,8 @@ class CallerTables final : public TableProvider {
 
   // kNotFound comes from the catalog, and says where it was looked for.
   Result<std::shared_ptr<TableSource>> Find(const TableName& name) override;
-  // Of all that was found, as written; views too.
-  const std::vector<std::vector<std::string>>& found() const { return found_; }
+  // Of all that was asked for, as written; views too.
+  const std::vector<std::vector<std::string>>& asked() const { return asked_; }
 
  private:
   Result<std::shared_ptr<TableSource>> FindView(const std::string& view);
@@ -39,7 +39,7 @@ class CallerTables final : public TableProvider {
   const CallContext& call_;
   JobRegistry& jobs_;
   const CancelFlag& cancel_;
-  std::vector<std::vector<std::string>> found_;
+  std::vector<std::vector<std::string>> asked_;
 };
 
 }  // namespace lithify::serve

@@ -11,6 +11,7 @@
 
 #include "job/iceberg_scan.h"
 #include "rewrite/table_batches.h"
+#include "serve/audit_resources.h"
 #include "serve/caller_tables.h"
 #include "serve/procedures.h"
 #include "serve/rows.h"
@@ -116,9 +117,11 @@ Status Executor::PlanCall(const sql::Call& call, bool explain, PlannedStatement&
 
 Status Executor::PlanQuery(const CallContext& call, const CancelFlag& cancel,
                            PlannedStatement& planned) {
+  LITHIFY_TRY(tokens_.Check(access_, call, cancel));
   CallerTables tables(access_, call, jobs_, cancel);
-  LITHIFY_TRY_ASSIGN(auto described, select_.Describe(planned.text, tables, Limits(), cancel));
-  planned.tables = tables.found();
+  auto answer = select_.Describe(planned.text, tables, Limits(), cancel);
+  planned.tables = tables.asked();
+  LITHIFY_TRY_ASSIGN(auto described, std::move(answer));
   planned.result = std::move(described.result);
   if (planned.result) LITHIFY_TRY(NoDictionaries(*planned.result));
   planned.parameters = std::move(described.parameters);
@@ -135,9 +138,30 @@ SelectLimits Executor::Limits() const {
           .time_max = server.statement_timeout};
 }
 
-Result<std::shared_ptr<const PlannedStatement>> Executor::Plan(std::string_view text,
-                                                               const CallContext& call,
-                                                               const CancelFlag& cancel) {
+Status Executor::PlanStatement(const CallContext& call, const CancelFlag& cancel,
+                               PlannedStatement& planned) {
+  const sql::Statement& statement = planned.statement;
+  if (const auto* query = std::get_if<sql::Query>(&statement)) {
+    planned.text = query->text;
+    LITHIFY_TRY(PlanQuery(call, cancel, planned));
+  } else if (const auto* run = std::get_if<sql::Call>(&statement)) {
+    LITHIFY_TRY(PlanCall(*run, false, planned));
+  } else if (const auto* explain = std::get_if<sql::ExplainCall>(&statement)) {
+    LITHIFY_TRY(PlanCall(explain->call, true, planned));
+  } else if (std::holds_alternative<sql::ShowJobs>(statement)) {
+    planned.result = Rows(kJobColumns).schema();
+  } else if (std::holds_alternative<sql::CancelJob>(statement)) {
+    planned.result = Rows(kCancelColumns).schema();
+  } else {
+    planned.result = Rows(ShowColumns(statement)).schema();
+    planned.changes = IsAlter(statement);
+  }
+  return StillTaken(call);
+}
+
+Result<std::shared_ptr<const PlannedStatement>> Executor::Plan(
+    std::string_view text, const CallContext& call, const CancelFlag& cancel,
+    std::vector<observe::AuditResource>* about) {
   const auto bytes_max = static_cast<size_t>(access_.config().server.request_bytes_max);
   if (text.size() > bytes_max) {
     return Fail(Code::kLimit, "the statement is longer than allowed", "server.request_bytes_max");
@@ -145,23 +169,10 @@ Result<std::shared_ptr<const PlannedStatement>> Executor::Plan(std::string_view 
   auto planned = std::make_shared<PlannedStatement>();
   LITHIFY_TRY_ASSIGN(planned->statement, sql::Parse(text));
   planned->text = text;
-  const sql::Statement& statement = planned->statement;
-  if (const auto* query = std::get_if<sql::Query>(&statement)) {
-    planned->text = query->text;
-    LITHIFY_TRY(PlanQuery(call, cancel, *planned));
-  } else if (const auto* run = std::get_if<sql::Call>(&statement)) {
-    LITHIFY_TRY(PlanCall(*run, false, *planned));
-  } else if (const auto* explain = std::get_if<sql::ExplainCall>(&statement)) {
-    LITHIFY_TRY(PlanCall(explain->call, true, *planned));
-  } else if (std::holds_alternative<sql::ShowJobs>(statement)) {
-    planned->result = Rows(kJobColumns).schema();
-  } else if (std::holds_alternative<sql::CancelJob>(statement)) {
-    planned->result = Rows(kCancelColumns).schema();
-  } else {
-    planned->result = Rows(ShowColumns(statement)).schema();
-    planned->changes = IsAlter(statement);
+  if (Status done = PlanStatement(call, cancel, *planned); !done) {
+    if (about != nullptr) *about = Resources(*planned, call);
+    return Fail(std::move(done.error()));
   }
-  LITHIFY_TRY(StillTaken(call));
   return planned;
 }
 
@@ -169,6 +180,7 @@ Result<std::unique_ptr<SelectResult>> Executor::Run(
     const PlannedStatement& planned, const std::shared_ptr<arrow::RecordBatch>& parameters,
     const CallContext& call, observe::Progress& progress, const CancelFlag& cancel) {
   if (std::holds_alternative<sql::Query>(planned.statement)) {
+    LITHIFY_TRY(tokens_.Check(access_, call, cancel));
     CallerTables tables(access_, call, jobs_, cancel);
     return select_.Run(planned.text, parameters, tables, Limits(), cancel);
   }
@@ -194,31 +206,7 @@ Result<std::unique_ptr<SelectResult>> Executor::Run(
 
 std::vector<observe::AuditResource> Executor::Resources(const PlannedStatement& planned,
                                                         const CallContext& call) const {
-  std::vector<observe::AuditResource> resources;
-  const auto add = [&](const std::vector<std::string>& parts, const CallContext& at) {
-    observe::AuditResource one;
-    if (parts.size() == 2 && parts.front() == kViewSchema && !planned.call) {
-      one.namespace_parts = {parts.front()};
-      one.name = parts.back();
-      one.object_type = "view";
-    } else if (auto table = access_.Resolve(parts, at)) {
-      one.catalog = std::move(table->catalog);
-      one.namespace_parts = std::move(table->ident.namespace_parts);
-      one.name = std::move(table->ident.name);
-      one.object_type = "table";
-    } else {
-      return;
-    }
-    // One table may be read at several versions.
-    if (std::ranges::find(resources, one) == resources.end()) resources.push_back(std::move(one));
-  };
-  for (const auto& parts : planned.tables) add(parts, call);
-  if (planned.call) {
-    CallContext at = call;
-    if (!planned.call->catalog().empty()) at.catalog = planned.call->catalog();
-    if (const auto table = planned.call->Table()) add(table->parts, at);
-  }
-  return resources;
+  return ResourcesOf(planned, access_, call);
 }
 
 std::shared_ptr<arrow::Schema> Executor::QuestionSchema(const flightsql::Command& question) const {

@@ -18,6 +18,7 @@
 #include "serve/rows.h"
 #include "serve/select.h"
 #include "serve/table_access.h"
+#include "serve/taken_tokens.h"
 #include "sql/procedures.h"
 #include "sql/statement.h"
 
@@ -45,14 +46,16 @@ Rows JobRows(const std::vector<JobInfo>& jobs);
 
 class Executor {
  public:
-  // `jobs` outlives it.
-  Executor(TableAccess access, JobRegistry& jobs) : access_(std::move(access)), jobs_(jobs) {}
+  // `jobs` and `clock` outlive it.
+  Executor(TableAccess access, JobRegistry& jobs, const Clock& clock)
+      : access_(std::move(access)), jobs_(jobs), tokens_(clock) {}
 
   // kInvalid with the position and a hint, kUnsupported, kLimit (too long); of a query also what
-  // the catalog says of its tables. Changes nothing.
-  Result<std::shared_ptr<const PlannedStatement>> Plan(std::string_view text,
-                                                       const CallContext& call,
-                                                       const CancelFlag& cancel);
+  // the catalog says of its tables, or of a token that nobody has checked. Changes nothing. `about`,
+  // unless null, gets what a statement was about that cannot be planned, as far as it was read.
+  Result<std::shared_ptr<const PlannedStatement>> Plan(
+      std::string_view text, const CallContext& call, const CancelFlag& cancel,
+      std::vector<observe::AuditResource>* about = nullptr);
 
   // `parameters`: a row with one column for each; null: none. `call`, `progress` and `cancel`
   // outlive the result.
@@ -67,20 +70,22 @@ class Executor {
                                                   const CallContext& call,
                                                   const CancelFlag& cancel);
 
-  // What the statement is about, for the record: the tables and views that a query reads, the table
-  // of a CALL. By names alone: asks nobody.
+  // What the statement is about, for the record.
   std::vector<observe::AuditResource> Resources(const PlannedStatement& planned,
                                                 const CallContext& call) const;
 
   const TableAccess& access() const { return access_; }
 
  private:
+  Status PlanStatement(const CallContext& call, const CancelFlag& cancel,
+                       PlannedStatement& planned);
   Status PlanCall(const sql::Call& call, bool explain, PlannedStatement& planned);
   Status PlanQuery(const CallContext& call, const CancelFlag& cancel, PlannedStatement& planned);
   SelectLimits Limits() const;
 
   const TableAccess access_;
   JobRegistry& jobs_;
+  TakenTokens tokens_;
   SelectEngine select_;
 };
 

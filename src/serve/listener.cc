@@ -19,6 +19,8 @@
 #include <utility>
 
 #include "flightsql/messages.h"
+#include "serve/audit_resources.h"
+#include "serve/call_watch.h"
 #include "serve/flight_error.h"
 #include "serve/running_statements.h"
 #include "serve/sql_info.h"
@@ -281,7 +283,8 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
         tickets_(services.clock, services.random, {.oldest_goes = true}),
         prepared_(services.clock, services.random, {}),
         running_({.all = static_cast<size_t>(services.config.statements_max),
-                  .of_owner = static_cast<size_t>(services.config.statements_per_user_max)}) {}
+                  .of_owner = static_cast<size_t>(services.config.statements_per_user_max)}),
+        watch_(services.clock) {}
 
   Status Listen() {
     LITHIFY_TRY_ASSIGN(auto options, MakeOptions(services_.config));
@@ -376,7 +379,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
                        std::unique_ptr<flight::FlightInfo>* info) {
     CallContext call;
     ARROW_RETURN_NOT_OK(Identify(context, call));
-    auto offer = Offer(request, call);
+    auto offer = Offer(context, request, call);
     if (!offer) return Told(offer.error(), call);
     flight::FlightEndpoint endpoint;
     endpoint.ticket.ticket = std::move(offer->ticket);
@@ -391,7 +394,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
                            std::unique_ptr<flight::SchemaResult>* schema) {
     CallContext call;
     ARROW_RETURN_NOT_OK(Identify(context, call));
-    auto offer = Offer(request, call);
+    auto offer = Offer(context, request, call);
     if (!offer) return Told(offer.error(), call);
     ARROW_ASSIGN_OR_RAISE(*schema, flight::SchemaResult::Make(*offer->schema));
     return arrow::Status::OK();
@@ -404,7 +407,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     const auto command = flightsql::ParseCommand(request.ticket);
     if (!command) return Told(command.error(), call);
     const auto* ticket = std::get_if<flightsql::StatementTicket>(&*command);
-    if (ticket == nullptr) return Answer(*command, call, stream);
+    if (ticket == nullptr) return Answer(context, *command, call, stream);
     auto stored = Redeem(ticket->handle, call.caller.owner);
     if (!stored) return Told(stored.error(), call);
     return Run(context, std::move(call), *std::move(stored), ticket->handle, stream);
@@ -422,7 +425,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     }
     StoredStatement statement;
     if (const auto* update = std::get_if<flightsql::StatementUpdate>(&*command)) {
-      auto planned = Plan(update->query, call);
+      auto planned = Plan(context, update->query, call);
       if (!planned) return Told(planned.error(), call);
       statement.planned = *std::move(planned);
     } else if (const auto* prepared = std::get_if<flightsql::PreparedUpdate>(&*command)) {
@@ -444,7 +447,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     CallContext call;
     ARROW_RETURN_NOT_OK(Identify(context, call));
     const std::string_view body = action.body ? std::string_view(*action.body) : std::string_view();
-    if (action.type == flightsql::kCreatePreparedStatement) return Prepare(body, call, result);
+    if (action.type == flightsql::kCreatePreparedStatement) return Prepare(context, body, call, result);
     if (action.type == flightsql::kClosePreparedStatement) return Close(body, call, result);
     if (action.type == flightsql::kCancelQuery) return CancelQuery(body, call, result);
     if (action.type == flight::ActionType::kCancelFlightInfo.type) {
@@ -492,27 +495,45 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     return by_token && call.token->refused() ? NotAuthenticated(error) : ToFlight(error);
   }
 
-  Result<std::shared_ptr<const PlannedStatement>> Plan(std::string_view text,
-                                                       const CallContext& call) {
+  // `work` with a flag that is raised when the client leaves, the time is over or the server ends.
+  template <typename Work>
+  auto Watched(const flight::ServerCallContext& context, const CallContext& call, Work work)
+      -> decltype(work(std::declval<const CancelFlag&>())) {
     CancelFlag stop;
     LITHIFY_TRY_ASSIGN(const auto slot,
                        running_.Begin(call.caller.owner, {}, [&stop] { stop.Request(); }));
-    auto planned = services_.executor.Plan(text, call, stop);
+    const auto watched = watch_.Begin([&context] { return context.is_cancelled(); }, stop,
+                                      services_.config.statement_timeout);
+    auto done = work(stop);
+    if (done || done.error().code != Code::kCancelled || !watched->late()) return done;
+    return Fail(Code::kLimit, "it was not answered within server.statement_timeout",
+                done.error().context, "is the catalog slow? ask for less, or raise it");
+  }
+
+  Result<std::shared_ptr<const PlannedStatement>> Plan(const flight::ServerCallContext& context,
+                                                       std::string_view text,
+                                                       const CallContext& call) {
+    std::vector<observe::AuditResource> about;
+    auto planned = Watched(context, call, [&](const CancelFlag& stop) {
+      return services_.executor.Plan(text, call, stop, &about);
+    });
     if (planned) return planned;
     observe::AuditEvent event = StatementEvent(call, std::string(text), services_.clock.Now());
     event.procedure = "plan";
+    event.resources = std::move(about);
     AddFailure(planned.error(), call.caller, event);
     services_.audit.Record(std::move(event));
     return planned;
   }
 
-  Result<Offered> Offer(const flight::FlightDescriptor& request, const CallContext& call) {
+  Result<Offered> Offer(const flight::ServerCallContext& context,
+                        const flight::FlightDescriptor& request, const CallContext& call) {
     if (request.type != flight::FlightDescriptor::CMD) {
       return Fail(Code::kInvalid, "a path is no statement", {}, "send a command of Flight SQL");
     }
     LITHIFY_TRY_ASSIGN(const auto command, flightsql::ParseCommand(request.cmd));
     if (const auto* query = std::get_if<flightsql::StatementQuery>(&command)) {
-      LITHIFY_TRY_ASSIGN(auto planned, Plan(query->query, call));
+      LITHIFY_TRY_ASSIGN(auto planned, Plan(context, query->query, call));
       return Issue({.planned = std::move(planned), .parameters = nullptr}, call);
     }
     if (const auto* prepared = std::get_if<flightsql::PreparedQuery>(&command)) {
@@ -663,7 +684,8 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     return writer.WriteMetadata(*arrow::Buffer::FromString(flightsql::PackUpdateCount(-1)));
   }
 
-  arrow::Status Answer(const flightsql::Command& question, const CallContext& call,
+  arrow::Status Answer(const flight::ServerCallContext& context,
+                       const flightsql::Command& question, const CallContext& call,
                        std::unique_ptr<flight::FlightDataStream>* stream) {
     std::shared_ptr<arrow::RecordBatch> batch;
     if (const auto* info = std::get_if<flightsql::GetSqlInfo>(&question)) {
@@ -672,16 +694,28 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
       ARROW_ASSIGN_OR_RAISE(batch, TypeInfo(types->data_type));
     }
     if (!batch) {
-      CancelFlag cancel;
-      auto slot = running_.Begin(call.caller.owner, {}, [&cancel] { cancel.Request(); });
-      if (!slot) return Told(slot.error(), call);
-      auto answer = services_.executor.Ask(question, call, cancel);
+      auto answer = Watched(context, call, [&](const CancelFlag& stop) {
+        return services_.executor.Ask(question, call, stop);
+      });
+      RecordQuestion(question, call, answer ? nullptr : &answer.error());
       if (!answer) return Told(answer.error(), call);
       batch = *std::move(answer);
     }
     ARROW_ASSIGN_OR_RAISE(auto reader, arrow::RecordBatchReader::Make({batch}, batch->schema()));
     *stream = std::make_unique<flight::RecordBatchStream>(std::move(reader));
     return arrow::Status::OK();
+  }
+
+  // Those that the catalog is asked about: drivers ask them where a person might write SHOW.
+  void RecordQuestion(const flightsql::Command& question, const CallContext& call,
+                      const Error* error) {
+    const bool tables = std::holds_alternative<flightsql::GetTables>(question);
+    if (!tables && !std::holds_alternative<flightsql::GetDbSchemas>(question)) return;
+    observe::AuditEvent event = StatementEvent(call, {}, services_.clock.Now());
+    event.procedure = tables ? "get_tables" : "get_db_schemas";
+    event.resources = ResourcesOf(question, services_.executor.access());
+    if (error != nullptr) AddFailure(*error, call.caller, event);
+    services_.audit.Record(std::move(event));
   }
 
   std::string ProgressJson(const Running& running) {
@@ -707,11 +741,11 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     return bytes->ToString();
   }
 
-  arrow::Status Prepare(std::string_view body, const CallContext& call,
-                        std::unique_ptr<flight::ResultStream>* result) {
+  arrow::Status Prepare(const flight::ServerCallContext& context, std::string_view body,
+                        const CallContext& call, std::unique_ptr<flight::ResultStream>* result) {
     const auto query = flightsql::ParseCreatePrepared(body);
     if (!query) return Told(query.error(), call);
-    const auto planned = Plan(*query, call);
+    const auto planned = Plan(context, *query, call);
     if (!planned) return Told(planned.error(), call);
     const auto handle =
         prepared_.Add(call.caller.owner, {.planned = *planned, .parameters = nullptr});
@@ -908,6 +942,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
   StatementStore tickets_;
   StatementStore prepared_;
   RunningStatements running_;
+  CallWatch watch_;
   bool tls_ = false;
 };
 

@@ -35,7 +35,7 @@ class FlightSqlServer final : public Server {
   Status Assemble(job::TableSightings* sightings) {
     LITHIFY_TRY_ASSIGN(auto access, TableAccess::Make(config_, clock_, told_, sightings));
     LITHIFY_TRY_ASSIGN(authenticator_, MakeAuthenticator(config_.auth, clock_, random_));
-    executor_ = std::make_unique<Executor>(std::move(access), jobs_);
+    executor_ = std::make_unique<Executor>(std::move(access), jobs_, clock_);
     return {};
   }
 

@@ -83,23 +83,6 @@ class Opened {
   const CallContext* call_;
 };
 
-// "lake" or "lake.sales" as a catalog and a namespace; a first part that is no catalog belongs to
-// the namespace.
-struct Scope {
-  std::string catalog;
-  Namespace parts;
-};
-Result<Scope> ReadScope(const Namespace& written, const TableAccess& access,
-                        const CallContext& call) {
-  Scope scope{.catalog = {}, .parts = written};
-  const auto catalogs = access.catalogs();
-  const bool named =
-      !written.empty() && std::ranges::find(catalogs, written.front()) != catalogs.end();
-  LITHIFY_TRY_ASSIGN(scope.catalog, access.ChooseCatalog(named ? written.front() : "", call));
-  if (named) scope.parts.erase(scope.parts.begin());
-  return scope;
-}
-
 // A table loaded as the caller.
 struct LoadedFor {
   ResolvedTable name;
@@ -233,9 +216,10 @@ class Show {
     }
     const auto progress = observe::MakeSilentProgress();
     auto job = loaded.opened.session().MakeJob(*progress, call_.caller.name);
-    LITHIFY_TRY_ASSIGN(const auto now, job.ChangeProperties(loaded.name.ident, set, remove));
+    LITHIFY_TRY_ASSIGN(const auto done, job.ChangeProperties(loaded.name.ident, set, remove));
     Rows rows(kAlterColumns);
-    rows.Add({loaded.name.ident.ToString(), std::string("committed"), std::ssize(now)});
+    rows.Add({loaded.name.ident.ToString(), std::string(done.changed ? "committed" : "unchanged"),
+              std::ssize(done.properties)});
     return rows;
   }
 
@@ -402,6 +386,17 @@ std::string StructText(const iceberg::Type& type) {
 }
 
 }  // namespace
+
+Result<Scope> ReadScope(const std::vector<std::string>& written, const TableAccess& access,
+                        const CallContext& call) {
+  Scope scope{.catalog = {}, .parts = written};
+  const auto catalogs = access.catalogs();
+  const bool named =
+      !written.empty() && std::ranges::find(catalogs, written.front()) != catalogs.end();
+  LITHIFY_TRY_ASSIGN(scope.catalog, access.ChooseCatalog(named ? written.front() : "", call));
+  if (named) scope.parts.erase(scope.parts.begin());
+  return scope;
+}
 
 // Schemas of Flight SQL are namespaces, their parts joined by dots; a part with a dot in it is
 // quoted, as names in statements are.

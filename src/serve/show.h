@@ -27,6 +27,15 @@ std::vector<Column> ShowColumns(const sql::Statement& statement);
 Result<Rows> RunShow(const sql::Statement& statement, const TableAccess& access,
                      const CallContext& call, const CancelFlag& cancel);
 
+// "lake" or "lake.sales" as a catalog and a namespace; a first part that is no catalog belongs to
+// the namespace.
+struct Scope {
+  std::string catalog;
+  std::vector<std::string> parts;
+};
+Result<Scope> ReadScope(const std::vector<std::string>& written, const TableAccess& access,
+                        const CallContext& call);
+
 // All tables of a catalog that the caller may list, by namespace and name.
 Result<std::vector<ResolvedTable>> ListTables(const TableAccess& access, const std::string& catalog,
                                               const CallContext& call, const CancelFlag& cancel);

@@ -148,7 +148,16 @@ def test_properties(lake, served):
     served.row("ALTER TABLE sales.t UNSET TBLPROPERTIES ('n')")
     assert "n" not in lake.load("t").properties
     assert 'no property "n"' in served.error("ALTER TABLE sales.t UNSET TBLPROPERTIES ('n')")
-    served.row("ALTER TABLE sales.t UNSET TBLPROPERTIES IF EXISTS ('n')")
+    before = lake.metadata_location("t")
+    for again in ("UNSET TBLPROPERTIES IF EXISTS ('n')",
+                  "SET TBLPROPERTIES ('sqe.maintenance.enabled' = 'true')"):
+        assert served.row(f"ALTER TABLE sales.t {again}")["status"] == "unchanged"
+    assert lake.metadata_location("t") == before
+    served.stop()
+    # On record as what it was; what changed nothing is a statement and no change.
+    changes = [event for event in served.audited() if event["kind"] == "maintenance"]
+    assert [event["phase"] for event in changes] == ["intent", "committed"] * 2
+    assert not any(event.get("error") for event in changes)
 
 
 def test_showing(lake, served):
@@ -358,6 +367,43 @@ def test_everything_is_on_record(lake, served):
     view = {"catalog": "", "namespace": ["system"], "name": "jobs", "object_type": "view"}
     about = [event.get("resources", []) for event in events if event["statement_type"] == "select"]
     assert about == [[table], [table, view], []] or about == [[table], [view, table], []]
+
+
+def test_what_statements_were_about_is_on_record(lake, served):
+    """R168, R169: also of those that fail, of SHOW and its like, and of what drivers ask."""
+    lake.plain(files=1)
+
+    def a(kind, name, *namespace, catalog="lake"):
+        return {"catalog": catalog, "namespace": list(namespace), "name": name,
+                "object_type": kind}
+
+    table, missing = a("table", "t", "sales"), a("table", "nothing", "sales")
+    expected = [("plan", [missing]), ("plan", [table]), ("plan", [table]), ("plan", []),
+                ("table_health", [missing]), ("describe", [table]), ("show", [table]),
+                ("show", [table]), ("show", [a("namespace", "", "sales")]),
+                ("show", [a("namespace", "")]), ("set_properties", [table]),
+                ("unset_properties", [table]), ("describe", [missing]),
+                ("cancel_job", [a("job", "some", catalog="")])]
+    served.error("SELECT * FROM sales.nothing")
+    served.error("SELECT no_such_column FROM sales.t")
+    served.error("CALL system.table_health(table => 'sales.t', nonsense => 1)")
+    served.error("SELEKT 1")
+    served.error("CALL system.table_health(table => 'sales.nothing')")
+    for statement in ("DESCRIBE sales.t", "SHOW TBLPROPERTIES sales.t", "SHOW SNAPSHOTS sales.t",
+                      "SHOW TABLES IN lake.sales", "SHOW NAMESPACES",
+                      "ALTER TABLE sales.t SET TBLPROPERTIES ('a' = 'b')",
+                      "ALTER TABLE sales.t UNSET TBLPROPERTIES ('a')"):
+        served.rows(statement)
+    served.error("DESCRIBE sales.nothing")
+    served.error("CANCEL JOB 'some'")
+    with served.connect() as connection:
+        connection.adbc_get_objects(depth="tables", db_schema_filter="sales").read_all()
+    served.stop()
+    events = [event for event in served.audited() if event["kind"] == "query"]
+    asked = [event for event in events if event["statement_type"].startswith("get_")]
+    assert [(event["statement_type"], event.get("resources", []))
+            for event in events if event not in asked] == expected
+    assert asked and all(event["resources"] == [a("namespace", "", "sales")] for event in asked)
 
 
 def test_a_refused_login_is_on_record(lake, start):

@@ -102,6 +102,27 @@ def test_who_may_read_reads_and_no_more(served):
     assert {event["phase"] for event in refused} <= {"intent", "aborted"}
 
 
+def test_what_no_commit_would_ask_is_asked(served):
+    """R305: whom the catalog lets only read gets no success for a change that changes nothing, and
+    removes no files that the catalog does not know of."""
+    alter = f"ALTER TABLE {served.table()} SET TBLPROPERTIES ('a' = 'b')"
+    (done,) = served.rows_as("writer", alter)
+    assert done["status"] == "committed"
+    orphan = served.directory("t") / "data" / "orphan.parquet"
+    orphan.write_bytes(b"x")
+    served.age("t")
+    before = served.state("t")
+    for statement in (alter, f"ALTER TABLE {served.table()} UNSET TBLPROPERTIES IF EXISTS ('z')",
+                      served.call("remove_orphan_files")):
+        error = served.error_as("reader", statement)
+        assert "denied" in error and "Not permitted to update table" in error, statement
+        assert served.state("t") == before and orphan.exists(), statement
+    (done,) = served.rows_as("writer", alter)
+    assert done["status"] == "unchanged"
+    (done,) = served.rows_as("writer", served.call("remove_orphan_files"))
+    assert done["files_removed"] == 1 and not orphan.exists()
+
+
 def test_who_may_see_nothing_sees_nothing(served):
     # That nothing may be listed is told: it must not look as if there were nothing.
     for statement in ("SHOW TABLES", "SELECT * FROM system.tables",

@@ -1,10 +1,15 @@
 """The Flight SQL server before a real REST catalog, through a proxy that changes its mind: a caller
 whose rights or token go while a job works."""
 
+import time
+
 import adbc_driver_manager
+import pyarrow as pa
+import pyarrow.flight as flight
 import pytest
 import server as servers
-from proxy import error
+from flight_sql import command, text
+from proxy import error, late
 
 TOKEN = "the-callers-own-token"
 DENIED = adbc_driver_manager.AdbcStatusCode.UNAUTHORIZED
@@ -17,6 +22,19 @@ def served(lake, proxy, tmp_path):
     proxy.token = TOKEN
     server = servers.Server(tmp_path / "server",
                             f'[server]\nlocal_files = true\n[catalogs.lake]\nuri = "{proxy.uri}"\n')
+    yield server
+    server.stop(code=None)
+
+
+@pytest.fixture
+def impatient(lake, proxy, tmp_path):
+    """One statement of a user at once, each for some seconds at most."""
+    lake.plain("t", files=1)
+    proxy.token = TOKEN
+    server = servers.Server(
+        tmp_path / "impatient",
+        f'[server]\nlocal_files = true\nstatements_per_user_max = 1\nstatement_timeout = "3s"\n'
+        f'[catalogs.lake]\nuri = "{proxy.uri}"\n')
     yield server
     server.stop(code=None)
 
@@ -94,3 +112,70 @@ def test_each_call_has_its_own_token(lake, proxy, served):
             assert status_of(served, "SHOW TABLES", token=token) == UNKNOWN
     refused = [call for call in proxy.calls if call.headers.get("Authorization") == "Bearer nobody"]
     assert refused and all(call.status == 401 for call in refused)
+
+
+def test_who_no_catalog_knows_gets_nothing_computed(proxy, served):
+    """A bearer that nobody checks here, and statements that would ask no catalog: it is asked first,
+    and its word counts for a while."""
+    alone = ("SELECT 1 AS x", "SELECT count(*) FROM range(10)", "SELECT * FROM system.jobs",
+             "DESCRIBE SELECT 1")
+    for statement in alone:
+        assert status_of(served, statement, token="nobody") == UNKNOWN, statement
+    for _ in range(2):
+        for statement in alone:
+            served.rows(statement, token=TOKEN)
+    known = [call for call in proxy.calls if call.headers.get("Authorization") == f"Bearer {TOKEN}"]
+    assert [call.path.partition("?")[0].rsplit("/", 1)[1] for call in known] == ["config",
+                                                                                 "namespaces"]
+    served.stop()
+    refused = [event for event in served.audited() if event.get("status") == "failure"]
+    assert len(refused) == len(alone)
+    assert all(event["error_code"] == "denied" for event in refused)
+
+
+def test_a_catalog_that_lists_nothing_knows_the_caller(proxy, served):
+    proxy.reads = [lambda p, call: p.ask(call), error(403, "ForbiddenException", "no list for you")]
+    assert served.rows("SELECT 1 AS x", token=TOKEN) == [{"x": 1}]
+    assert proxy.reads == []
+
+
+def test_a_catalog_that_cannot_be_asked_is_no_word(proxy, served):
+    proxy.reads = [error(503, "SlowDown", "later")] * 20
+    assert "denied" not in served.error("SELECT 1", token=TOKEN)
+    proxy.reads = []
+    assert served.rows("SELECT 1 AS x", token=TOKEN) == [{"x": 1}]
+
+
+def planning(lake):
+    return flight.FlightDescriptor.for_command(command(
+        "CommandStatementQuery", text(1, f"SELECT * FROM {lake.namespace[0]}.t")))
+
+
+def slow_table(proxy):
+    """The table takes half a minute to load; all else is quick."""
+    proxy.reads = [lambda p, call: (late(30) if call.path.endswith("/t") else late(0))(p, call)] * 9
+
+
+def test_planning_ends_when_the_client_leaves(lake, proxy, impatient):
+    headers = [(b"authorization", f"Bearer {TOKEN}".encode())]
+    impatient.rows("SELECT 1 AS x", token=TOKEN)
+    slow_table(proxy)
+    with flight.connect(impatient.url) as client, pytest.raises(pa.ArrowException):
+        client.get_flight_info(planning(lake),
+                               flight.FlightCallOptions(timeout=1, headers=headers))
+    # Its place is free, long before the table would have come.
+    end = time.monotonic() + 2
+    while "as many statements" in impatient.start("SELECT 1", token=TOKEN).communicate()[1]:
+        assert time.monotonic() < end
+    impatient.stop()
+    (plan,) = [event for event in impatient.audited() if event.get("statement_type") == "plan"]
+    assert plan["error_code"] == "cancelled" and plan["resources"][0]["name"] == "t"
+
+
+def test_planning_has_the_time_of_statements(lake, proxy, impatient):
+    impatient.rows("SELECT 1 AS x", token=TOKEN)
+    slow_table(proxy)
+    begin = time.monotonic()
+    assert "server.statement_timeout" in impatient.error(
+        f"SELECT * FROM {lake.namespace[0]}.t", token=TOKEN)
+    assert time.monotonic() - begin < 20
