@@ -44,8 +44,7 @@ Result<catalog::LoadedTable> LoadAudited(const IcebergServices& services,
   return loaded;
 }
 
-void RecordRefusal(const IcebergServices& services, const Error& error,
-                   observe::AuditEvent event) {
+void RecordRefusal(const IcebergServices& services, const Error& error, observe::AuditEvent event) {
   if (!IsRefusal(error)) return;
   event.phase = Phase::kAborted;
   event.error = error.ToString();

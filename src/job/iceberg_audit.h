@@ -30,7 +30,8 @@ Result<catalog::LoadedTable> LoadAudited(const IcebergServices& services,
                                          const catalog::TableIdent& ident,
                                          observe::AuditEvent event);
 
-// The same of an error before anything was about to change; one that is no refusal is not on record.
+// The same of an error before anything was about to change; one that is no refusal is not on
+// record.
 void RecordRefusal(const IcebergServices& services, const Error& error, observe::AuditEvent event);
 
 // Intent, the change, its outcome: in every branch. Nothing is on record of a call that finds
@@ -43,8 +44,8 @@ class AuditedCall {
   // Before the first change. Writes the intent, once; a log that cannot be written stops the call
   // (R178).
   Status Begin();
-  // `error`: null for a success. `snapshot_id`: that the table got, 0: it got none. `changed`: false
-  // for a success after which the table is as it was.
+  // `error`: null for a success. `snapshot_id`: that the table got, 0: it got none. `changed`:
+  // false for a success after which the table is as it was.
   void End(const Error* error, int64_t snapshot_id, bool changed);
 
   const std::string& job_id() const { return event_.job_id; }

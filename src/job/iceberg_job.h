@@ -186,8 +186,8 @@ class IcebergJob {
                                            const CancelFlag& cancel);
   // Of branch main. Returns the snapshot that was current before.
   Result<int64_t> RollbackToSnapshot(const catalog::TableIdent& ident, int64_t snapshot_id);
-  // ALTER TABLE … SET | UNSET TBLPROPERTIES. Who may not write is refused even where there is nothing
-  // to change, as far as the catalog can be asked.
+  // ALTER TABLE … SET | UNSET TBLPROPERTIES. Who may not write is refused even where there is
+  // nothing to change, as far as the catalog can be asked.
   Result<ChangedProperties> ChangeProperties(const catalog::TableIdent& ident,
                                              const std::map<std::string, std::string>& set,
                                              const std::vector<std::string>& remove);

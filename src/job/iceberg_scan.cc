@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -352,6 +353,34 @@ std::vector<iceberg::Field> ScanColumns(const iceberg::Schema& schema) {
     }
   }
   return columns;
+}
+
+Result<ScanPlan> PlanScan(storage::Locations& locations, const iceberg::TableMetadata& table,
+                          const ScanVersion& version, const ScanRequest& request) {
+  ScanPlan plan;
+  if (version.snapshot == nullptr) return plan;
+  std::optional<table::FileFilter> filter;
+  if (auto parsed = table::FileFilter::Parse(request.where, *version.schema)) {
+    filter = std::move(*parsed);
+  }
+  LITHIFY_TRY_ASSIGN(const iceberg::LiveSet live,
+                     group::LoadLiveFiles(locations, table, *version.snapshot,
+                                          {.filter = filter ? &*filter : nullptr,
+                                           .threads = std::max(request.threads, 1),
+                                           .cancel = request.cancel}));
+  const iceberg::DeleteIndex index(live);
+  std::set<int32_t> deletes;
+  for (int32_t i = 0; i < std::ssize(live.data_files); ++i) {
+    const iceberg::LiveDataFile& file = live.data_files[static_cast<size_t>(i)];
+    ++plan.files_live;
+    if (!file.may_match) continue;
+    ++plan.files;
+    plan.bytes += file.size;
+    plan.records += file.records;
+    for (const int32_t one : index.AppliesTo(i)) deletes.insert(one);
+  }
+  plan.delete_files = std::ssize(deletes);
+  return plan;
 }
 
 Result<std::unique_ptr<IcebergScan>> OpenScan(storage::Locations& locations,

@@ -44,6 +44,18 @@ struct ScanRequest {
   const CancelFlag* cancel = nullptr;         // Outlives the scan.
 };
 
+// What a scan would read.
+struct ScanPlan {
+  int64_t files_live = 0;    // Data files of the snapshot.
+  int64_t files = 0;         // Those that the condition leaves;
+  int64_t bytes = 0;         // their sizes, whole, whatever columns are wanted;
+  int64_t records = 0;       // their rows, with those that deletes remove;
+  int64_t delete_files = 0;  // the delete files that apply to them.
+};
+// Reads the snapshot's manifests, and no file of data or deletes.
+Result<ScanPlan> PlanScan(storage::Locations& locations, const iceberg::TableMetadata& table,
+                          const ScanVersion& version, const ScanRequest& request);
+
 // Batches in no certain order. Threads of its own read several files ahead. Any thread may call,
 // several at once.
 class IcebergScan {

@@ -26,9 +26,7 @@ class Collector {
   void operator()(const sql::ShowTables& show) { AddNamespace(show.namespace_parts); }
   void operator()(const sql::ShowNamespaces& show) { AddNamespace(show.parent); }
   void operator()(const sql::ShowJobs&) {}
-  void operator()(const sql::CancelJob& cancel) {
-    Add({.name = cancel.id, .object_type = "job"});
-  }
+  void operator()(const sql::CancelJob& cancel) { Add({.name = cancel.id, .object_type = "job"}); }
 
   // Of a query.
   void AddRead(const std::vector<std::string>& parts) {

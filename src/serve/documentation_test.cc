@@ -78,6 +78,8 @@ TEST(Documentation, HasTheColumnsOfOtherStatements) {
         "| `" + std::string(name) + "` | " + Names(ShowColumns(sql::Parse(text).value())) + " |\n";
     EXPECT_NE(page.find(row), std::string::npos) << "docs/SQL.md must have " << row;
   }
+  EXPECT_NE(page.find("| `EXPLAIN query` | " + Names(PlanRows({}).columns()) + " |\n"),
+            std::string::npos);
   const std::string jobs = "| `SHOW JOBS` | " + Names(JobRows({}).columns()) + " |\n";
   EXPECT_NE(page.find(jobs), std::string::npos) << "docs/SQL.md must have " << jobs;
 }

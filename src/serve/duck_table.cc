@@ -261,9 +261,13 @@ DuckTables::DuckTables(std::vector<DuckTable> tables, int threads, duckdb_connec
 
 std::string DuckTables::ViewName(size_t table) { return "lithify_" + std::to_string(table); }
 
-Status RegisterScan(duckdb_connection connection, Duck& duck) {
+bool DuckTables::IsNoColumn(std::string_view name) { return name.find(kNoColumn) != name.npos; }
+
+std::string ScanName(size_t table) { return std::string(kFunction) + "_" + std::to_string(table); }
+
+Status RegisterScan(duckdb_connection connection, Duck& duck, const std::string& suffix) {
   duckdb_table_function function = duckdb_create_table_function();
-  duckdb_table_function_set_name(function, kFunction);
+  duckdb_table_function_set_name(function, (kFunction + suffix).c_str());
   duckdb_logical_type number = duckdb_create_logical_type(DUCKDB_TYPE_BIGINT);
   duckdb_table_function_add_parameter(function, number);
   duckdb_destroy_logical_type(&number);
@@ -279,10 +283,11 @@ Status RegisterScan(duckdb_connection connection, Duck& duck) {
   return {};
 }
 
-Status DuckTables::MakeViews(duckdb_connection connection) {
+Status DuckTables::MakeViews(duckdb_connection connection, bool apart) {
   for (size_t i = 0; i < tables_.size(); ++i) {
+    const std::string function = apart ? ScanName(i) : kFunction;
     const std::string sql = "CREATE VIEW memory.main." + ViewName(i) + " AS SELECT * EXCLUDE (\"" +
-                            kNoColumn + "\") FROM " + kFunction + "(" + std::to_string(i) + ")";
+                            kNoColumn + "\") FROM " + function + "(" + std::to_string(i) + ")";
     duckdb_result result;
     const bool done = duckdb_query(connection, sql.c_str(), &result) == DuckDBSuccess;
     const char* why = done ? nullptr : duckdb_result_error(&result);

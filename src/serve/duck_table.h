@@ -31,8 +31,10 @@ struct DuckTable {
 Result<DuckTable> MakeDuckTable(std::shared_ptr<TableSource> source);
 
 // The function that reads the tables which `duck` has at the time; once for each. `duck` outlives
-// its database.
-Status RegisterScan(duckdb_connection connection, Duck& duck);
+// its database. `suffix`: of the function's name, where there must be several to tell them apart.
+Status RegisterScan(duckdb_connection connection, Duck& duck, const std::string& suffix = {});
+// Of table `table`, where each has a function of its own.
+std::string ScanName(size_t table);
 
 // The tables of one statement, and what went wrong with one of them. Outlives what runs on the
 // database.
@@ -41,13 +43,16 @@ class DuckTables {
   // `second` is a connection that no statement runs on.
   DuckTables(std::vector<DuckTable> tables, int threads, duckdb_connection second);
 
-  // Makes a view "lithify_N" for each table, in a DuckDB whose tables they are.
-  Status MakeViews(duckdb_connection connection);
+  // Makes a view "lithify_N" for each table, in a DuckDB whose tables they are. `apart`: each by
+  // the function of its own.
+  Status MakeViews(duckdb_connection connection, bool apart = false);
   // One for each table; before any is opened.
   void SetFilters(std::vector<std::string> filters);
   // What the statement's streams look at.
   CancelFlag& stopped() { return stopped_; }
   static std::string ViewName(size_t table);
+  // Not a column of a table, though plans may name it.
+  static bool IsNoColumn(std::string_view name);
 
   const std::vector<DuckTable>& tables() const { return tables_; }
   int threads() const { return threads_; }

@@ -28,6 +28,13 @@ const std::vector<Column> kJobColumns = {
     {"items_done", ColumnType::kInt, false},  {"items_total", ColumnType::kInt, false},
     {"message", ColumnType::kText, true},     {"error", ColumnType::kText, true},
 };
+const std::vector<Column> kExplainColumns = {
+    {"table", ColumnType::kText, true},       {"snapshot_id", ColumnType::kInt, true},
+    {"columns", ColumnType::kTexts, true},    {"filter", ColumnType::kText, true},
+    {"files", ColumnType::kInt, true},        {"files_left_out", ColumnType::kInt, true},
+    {"bytes", ColumnType::kInt, true},        {"records", ColumnType::kInt, true},
+    {"delete_files", ColumnType::kInt, true}, {"plan", ColumnType::kText, true},
+};
 const std::vector<Column> kCancelColumns = {{"job_id", ColumnType::kText, false},
                                             {"status", ColumnType::kText, false}};
 
@@ -52,6 +59,11 @@ Result<std::unique_ptr<SelectResult>> ResultOf(const Rows& rows) {
 }
 
 Cell OrNull(const std::string& text) { return text.empty() ? Cell() : Cell(text); }
+
+std::string NameText(const TableName& name) {
+  return sql::TableName{.parts = name.parts, .position = {}}.ToString() +
+         (name.version.empty() ? "" : " AT " + name.version);
+}
 
 bool IsAlter(const sql::Statement& statement) {
   return std::holds_alternative<sql::SetProperties>(statement) ||
@@ -93,6 +105,27 @@ Status StillTaken(const CallContext& call) {
 
 }  // namespace
 
+Rows PlanRows(const SelectPlan& plan) {
+  Rows rows(kExplainColumns);
+  for (const SelectPlan::Read& read : plan.reads) {
+    std::vector<Cell> row = {NameText(read.name), Cell(), read.columns, OrNull(read.filter)};
+    row.resize(kExplainColumns.size());
+    if (const auto& table = read.table) {
+      if (table->snapshot_id) row[1] = *table->snapshot_id;
+      row[4] = table->files;
+      row[5] = table->files_live - table->files;
+      row[6] = table->bytes;
+      row[7] = table->records;
+      row[8] = table->delete_files;
+    }
+    rows.Add(std::move(row));
+  }
+  std::vector<Cell> last(kExplainColumns.size());
+  last.back() = plan.text;
+  rows.Add(std::move(last));
+  return rows;
+}
+
 Rows JobRows(const std::vector<JobInfo>& jobs) {
   Rows rows(kJobColumns);
   for (const JobInfo& job : jobs) {
@@ -119,13 +152,18 @@ Status Executor::PlanQuery(const CallContext& call, const CancelFlag& cancel,
                            PlannedStatement& planned) {
   LITHIFY_TRY(tokens_.Check(access_, call, cancel));
   CallerTables tables(access_, call, jobs_, cancel);
-  auto answer = select_.Describe(planned.text, tables, Limits(), cancel);
+  const std::string& sql = planned.explain ? planned.explained : planned.text;
+  auto answer = select_.Describe(sql, tables, Limits(), cancel);
   planned.tables = tables.asked();
   LITHIFY_TRY_ASSIGN(auto described, std::move(answer));
+  planned.lasts = true;
+  if (planned.explain) {
+    planned.result = Rows(kExplainColumns).schema();
+    return {};
+  }
   planned.result = std::move(described.result);
   if (planned.result) LITHIFY_TRY(NoDictionaries(*planned.result));
   planned.parameters = std::move(described.parameters);
-  planned.lasts = true;
   return {};
 }
 
@@ -143,6 +181,10 @@ Status Executor::PlanStatement(const CallContext& call, const CancelFlag& cancel
   const sql::Statement& statement = planned.statement;
   if (const auto* query = std::get_if<sql::Query>(&statement)) {
     planned.text = query->text;
+    planned.explain = query->explain;
+    if (query->explain) {
+      LITHIFY_TRY_ASSIGN(planned.explained, sql::Explained(*query));
+    }
     LITHIFY_TRY(PlanQuery(call, cancel, planned));
   } else if (const auto* run = std::get_if<sql::Call>(&statement)) {
     LITHIFY_TRY(PlanCall(*run, false, planned));
@@ -182,6 +224,11 @@ Result<std::unique_ptr<SelectResult>> Executor::Run(
   if (std::holds_alternative<sql::Query>(planned.statement)) {
     LITHIFY_TRY(tokens_.Check(access_, call, cancel));
     CallerTables tables(access_, call, jobs_, cancel);
+    if (planned.explain) {
+      LITHIFY_TRY_ASSIGN(const auto plan,
+                         select_.Explain(planned.explained, tables, Limits(), cancel));
+      return ResultOf(PlanRows(plan));
+    }
     return select_.Run(planned.text, parameters, tables, Limits(), cancel);
   }
   if (planned.call) {

@@ -33,7 +33,8 @@ struct PlannedStatement {
   std::string text;
   sql::Statement statement;
   std::optional<sql::BoundCall> call;  // Of CALL and EXPLAIN CALL.
-  bool explain = false;
+  bool explain = false;  // EXPLAIN CALL, or EXPLAIN of a query, which is `explained` then.
+  std::string explained;
   std::vector<std::vector<std::string>> tables;  // Of a query: the names that it reads.
   std::shared_ptr<arrow::Schema> result;
   std::shared_ptr<arrow::Schema> parameters;  // Null or without fields: it takes none.
@@ -44,6 +45,9 @@ struct PlannedStatement {
 // As SHOW JOBS and system.jobs have them.
 Rows JobRows(const std::vector<JobInfo>& jobs);
 
+// Of EXPLAIN of a query: a row for each use of a table, and one with DuckDB's plan.
+Rows PlanRows(const SelectPlan& plan);
+
 class Executor {
  public:
   // `jobs` and `clock` outlive it.
@@ -51,8 +55,9 @@ class Executor {
       : access_(std::move(access)), jobs_(jobs), tokens_(clock) {}
 
   // kInvalid with the position and a hint, kUnsupported, kLimit (too long); of a query also what
-  // the catalog says of its tables, or of a token that nobody has checked. Changes nothing. `about`,
-  // unless null, gets what a statement was about that cannot be planned, as far as it was read.
+  // the catalog says of its tables, or of a token that nobody has checked. Changes nothing.
+  // `about`, unless null, gets what a statement was about that cannot be planned, as far as it was
+  // read.
   Result<std::shared_ptr<const PlannedStatement>> Plan(
       std::string_view text, const CallContext& call, const CancelFlag& cancel,
       std::vector<observe::AuditResource>* about = nullptr);

@@ -51,6 +51,23 @@ class IcebergTable final : public TableSource {
     return std::make_unique<ScanStream>(std::move(*scan));
   }
 
+  Result<std::optional<TablePlan>> Plan(const TableRead& read) override {
+    job::ScanRequest request;
+    request.where = read.filter;
+    request.threads = read.threads;
+    request.cancel = read.cancel;
+    auto plan = job::PlanScan(*locations_, table_.metadata, version_, request);
+    if (!plan) return Fail(std::move(plan.error()).In(table_.ident.ToString()));
+    TablePlan out{.snapshot_id = {},
+                  .files_live = plan->files_live,
+                  .files = plan->files,
+                  .bytes = plan->bytes,
+                  .records = plan->records,
+                  .delete_files = plan->delete_files};
+    if (version_.snapshot != nullptr) out.snapshot_id = version_.snapshot->snapshot_id;
+    return out;
+  }
+
   std::optional<int64_t> rows() const override {
     if (version_.snapshot == nullptr) return 0;
     const auto total = version_.snapshot->summary.find("total-records");

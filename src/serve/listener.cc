@@ -137,7 +137,9 @@ class CallerFactory final : public flight::ServerMiddlewareFactory {
 
 // "select", "call", "show": the statement type of the audit log.
 struct StatementType {
-  std::string operator()(const sql::Query&) const { return "select"; }
+  std::string operator()(const sql::Query& query) const {
+    return query.explain ? "explain_select" : "select";
+  }
   std::string operator()(const sql::Call& call) const { return call.procedure; }
   std::string operator()(const sql::ExplainCall& explain) const {
     return "explain_" + explain.call.procedure;
@@ -447,7 +449,8 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     CallContext call;
     ARROW_RETURN_NOT_OK(Identify(context, call));
     const std::string_view body = action.body ? std::string_view(*action.body) : std::string_view();
-    if (action.type == flightsql::kCreatePreparedStatement) return Prepare(context, body, call, result);
+    if (action.type == flightsql::kCreatePreparedStatement)
+      return Prepare(context, body, call, result);
     if (action.type == flightsql::kClosePreparedStatement) return Close(body, call, result);
     if (action.type == flightsql::kCancelQuery) return CancelQuery(body, call, result);
     if (action.type == flight::ActionType::kCancelFlightInfo.type) {
@@ -684,9 +687,8 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     return writer.WriteMetadata(*arrow::Buffer::FromString(flightsql::PackUpdateCount(-1)));
   }
 
-  arrow::Status Answer(const flight::ServerCallContext& context,
-                       const flightsql::Command& question, const CallContext& call,
-                       std::unique_ptr<flight::FlightDataStream>* stream) {
+  arrow::Status Answer(const flight::ServerCallContext& context, const flightsql::Command& question,
+                       const CallContext& call, std::unique_ptr<flight::FlightDataStream>* stream) {
     std::shared_ptr<arrow::RecordBatch> batch;
     if (const auto* info = std::get_if<flightsql::GetSqlInfo>(&question)) {
       ARROW_ASSIGN_OR_RAISE(batch, SqlInfo(info->info, services_.version));

@@ -17,6 +17,7 @@
 #include "serve/duck.h"
 #include "serve/duck_table.h"
 #include "serve/select_parameters.h"
+#include "serve/select_plan.h"
 #include "serve/select_statement.h"
 
 namespace lithify::serve {
@@ -52,8 +53,9 @@ class Session {
                                                   std::shared_ptr<DuckPool> pool,
                                                   TableProvider& provider,
                                                   const SelectLimits& limits,
-                                                  const CancelFlag& cancel) {
+                                                  const CancelFlag& cancel, bool explain = false) {
     auto session = std::unique_ptr<Session>(new Session(std::string(sql), std::move(pool), limits));
+    session->explain_ = explain;
     LITHIFY_TRY(cancel.Check());
     if (sql.size() > kSqlBytesMax) {
       return Fail(Code::kLimit, "the statement is longer than 1 MiB");
@@ -154,6 +156,34 @@ class Session {
     return status;
   }
 
+  // After Prepare() with `explain`.
+  Result<SelectPlan> Plan() {
+    if (duckdb_nparams(statement_) > 0) {
+      return Fail(Code::kUnsupported, "a statement with parameters cannot be explained", "",
+                  "write values in their places");
+    }
+    std::vector<std::vector<UsedColumn>> columns;
+    for (const DuckTable& table : tables_->tables()) columns.push_back(table.columns);
+    const std::vector<std::string> filters = parsed_->Filters(columns, {});
+    LITHIFY_TRY_ASSIGN(const std::string json, PlanJson());
+    std::vector<std::string> names;
+    for (const TableUse& use : parsed_->tables()) names.push_back(NameText(use.name));
+    LITHIFY_TRY_ASSIGN(DuckPlan plan, ReadDuckPlan(json, names));
+    SelectPlan out;
+    out.text = std::move(plan.text);
+    for (size_t i = 0; i < names.size(); ++i) {
+      TableRead read;
+      read.filter = filters[i];
+      read.cancel = &tables_->stopped();
+      auto table = tables_->tables()[i].source->Plan(read);
+      if (auto reason = watch_->reason()) return Fail(std::move(*reason));
+      if (!table) return Fail(std::move(table.error()));
+      out.reads.push_back(
+          {parsed_->tables()[i].name, std::move(plan.columns[i]), filters[i], std::move(*table)});
+    }
+    return out;
+  }
+
   // Null at the end. One of DuckDB's small batches.
   Result<std::shared_ptr<arrow::RecordBatch>> Fetch(const std::shared_ptr<arrow::Schema>& schema) {
     if (auto reason = watch_->reason()) return Fail(std::move(*reason));
@@ -197,12 +227,17 @@ class Session {
                                          tables_->stopped());
     duck_->SetTables(tables_.get());
     broken_ = true;  // Until all views are there.
-    LITHIFY_TRY(tables_->MakeViews(duck_->connection()));
-    broken_ = false;
+    if (explain_) {
+      for (size_t i = 0; i < tables_->tables().size(); ++i) {
+        LITHIFY_TRY(RegisterScan(duck_->connection(), *duck_, "_" + std::to_string(i)));
+      }
+    }
+    LITHIFY_TRY(tables_->MakeViews(duck_->connection(), explain_));
+    broken_ = explain_;  // Functions are not taken away again.
     views_ = tables_->tables().size();
-    LITHIFY_TRY_ASSIGN(const std::string sql, parsed_->Replace(replacements));
-    LITHIFY_TRY(CheckReplaced(sql));
-    return PrepareStatement(sql);
+    LITHIFY_TRY_ASSIGN(replaced_, parsed_->Replace(replacements));
+    LITHIFY_TRY(CheckReplaced(replaced_));
+    return PrepareStatement(replaced_);
   }
 
   // The parser must see our views where it saw the tables, one by one, and no other table: what
@@ -262,6 +297,28 @@ class Session {
       return Fail(Code::kDenied, "only SELECT statements are run here");
     }
     return {};
+  }
+
+  Result<std::string> PlanJson() {
+    duckdb_result result = {};
+    const std::string sql = "EXPLAIN (FORMAT json) " + replaced_;
+    Result<std::string> json;
+    if (duckdb_query(duck_->connection(), sql.c_str(), &result) != DuckDBSuccess) {
+      json = Fail(Explain(duckdb_result_error(&result)));
+    } else {
+      duckdb_data_chunk chunk = duckdb_fetch_chunk(result);
+      if (chunk != nullptr && duckdb_data_chunk_get_size(chunk) == 1 &&
+          duckdb_data_chunk_get_column_count(chunk) == 2) {
+        auto* values = static_cast<duckdb_string_t*>(
+            duckdb_vector_get_data(duckdb_data_chunk_get_vector(chunk, 1)));
+        json = std::string(duckdb_string_t_data(values), duckdb_string_t_length(values[0]));
+      } else {
+        json = Fail(Code::kInternal, "DuckDB gives no plan");
+      }
+      duckdb_destroy_data_chunk(&chunk);
+    }
+    duckdb_destroy_result(&result);
+    return json;
   }
 
   // Of what DuckDB says, what was behind it.
@@ -326,6 +383,8 @@ class Session {
   bool has_result_ = false;
   bool at_end_ = false;  // Of the result.
   bool broken_ = false;
+  bool explain_ = false;
+  std::string replaced_;  // The statement, with views in the places of its tables.
   size_t views_ = 0;
   duckdb_result result_ = {};
 };
@@ -397,6 +456,12 @@ Result<std::unique_ptr<SelectResult>> SelectEngine::Run(
   // Now that the parameters are bound, their types are settled, too.
   LITHIFY_TRY_ASSIGN(auto schema, session->ExecutedSchema());
   return std::make_unique<Rows>(std::move(session), std::move(schema));
+}
+
+Result<SelectPlan> SelectEngine::Explain(std::string_view sql, TableProvider& provider,
+                                         const SelectLimits& limits, const CancelFlag& cancel) {
+  LITHIFY_TRY_ASSIGN(auto session, Session::Prepare(sql, pool_, provider, limits, cancel, true));
+  return session->Plan();
 }
 
 Result<SelectDescription> SelectEngine::Describe(std::string_view sql, TableProvider& provider,

@@ -48,6 +48,16 @@ class TableStream {
   virtual Result<bool> Next(ArrowArray* out) = 0;
 };
 
+// What reading a table would take.
+struct TablePlan {
+  std::optional<int64_t> snapshot_id;  // Unset: the table has none.
+  int64_t files_live = 0;
+  int64_t files = 0;  // Of which so many are read.
+  int64_t bytes = 0;  // Sizes of these, whole.
+  int64_t records = 0;
+  int64_t delete_files = 0;
+};
+
 // One table, as one statement sees it. Any thread; several streams may be open at once.
 class TableSource {
  public:
@@ -56,6 +66,8 @@ class TableSource {
   virtual Status GetSchema(ArrowSchema* out) = 0;
   // The stream does not outlive the source.
   virtual Result<std::unique_ptr<TableStream>> Open(const TableRead& read) = 0;
+  // Unset: it is not made of files.
+  virtual Result<std::optional<TablePlan>> Plan(const TableRead&) { return std::nullopt; }
   // About how many rows there are, for the optimizer; unset: unknown.
   virtual std::optional<int64_t> rows() const { return {}; }
 };
@@ -90,6 +102,20 @@ struct SelectDescription {
   std::shared_ptr<arrow::Schema> parameters;  // "1", "2", …; of type null where any will do.
 };
 
+// How a statement would be run.
+struct SelectPlan {
+  // Each use of a table, in the order in which the statement names them.
+  struct Read {
+    TableName name;
+    // Those that are read; none: rows are only counted, or the plan does without the table.
+    std::vector<std::string> columns;
+    std::string filter;  // As TableRead has it.
+    std::optional<TablePlan> table;
+  };
+  std::vector<Read> reads;
+  std::string text;  // DuckDB's plan: an operator per line, those that it reads from below it.
+};
+
 // The rows of a statement, of other kinds too, made as they are asked for. One thread at a time. To
 // destroy it ends the statement.
 class SelectResult {
@@ -121,6 +147,11 @@ class SelectEngine {
   // Reads no rows.
   Result<SelectDescription> Describe(std::string_view sql, TableProvider& provider,
                                      const SelectLimits& limits, const CancelFlag& cancel);
+
+  // Reads no rows either, but what the tables need to know their files. kUnsupported with
+  // parameters.
+  Result<SelectPlan> Explain(std::string_view sql, TableProvider& provider,
+                             const SelectLimits& limits, const CancelFlag& cancel);
 
  private:
   std::shared_ptr<DuckPool> pool_;  // Shared with the results, which may outlive the engine.

@@ -16,9 +16,9 @@ Status Ask(const TableAccess& access, const std::string& catalog, const CallCont
   const auto listed = session->catalog().ListNamespaces({});
   if (listed) return {};
   const Code code = listed.error().code;
-  const bool known = (code == Code::kDenied || code == Code::kNotFound ||
-                      code == Code::kUnsupported) &&
-                     !call.token->refused();
+  const bool known =
+      (code == Code::kDenied || code == Code::kNotFound || code == Code::kUnsupported) &&
+      !call.token->refused();
   return known ? Status() : Status(Fail(listed.error()));
 }
 
@@ -66,9 +66,8 @@ void TakenTokens::Keep(const Caller& caller) {
   if (until_.size() >= kKept) {
     std::erase_if(until_, [now](const auto& known) { return known.second <= now; });
   }
-  if (until_.size() >= kKept) until_.erase(std::ranges::min_element(until_, {}, [](const auto& k) {
-      return k.second;
-    }));
+  if (until_.size() >= kKept)
+    until_.erase(std::ranges::min_element(until_, {}, [](const auto& k) { return k.second; }));
   until_[caller.owner] = now + life;
 }
 

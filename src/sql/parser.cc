@@ -38,8 +38,8 @@ std::unexpected<Error> FailAt(const Position& at, std::string message, std::stri
   return Fail(Code::kInvalid, std::move(message), at.ToString(), std::move(hint));
 }
 
-// Whether a query begins here, EXPLAIN and its options before it or not.
-Result<bool> BeginsQuery(std::string_view text) {
+// Whether a query begins here, EXPLAIN and its options before it (then `explain`) or not.
+Result<bool> BeginsQuery(std::string_view text, bool& explain) {
   Lexer lexer(text);
   const auto skip_open = [&](Token& token) -> Status {
     while (token.IsSymbol("(")) {
@@ -54,7 +54,8 @@ Result<bool> BeginsQuery(std::string_view text) {
     LITHIFY_TRY_ASSIGN(token, lexer.Next());
     return token.IsSymbol("(") || IsQueryWord(token);
   }
-  if (!token.Is("EXPLAIN")) return IsQueryWord(token);
+  explain = token.Is("EXPLAIN");
+  if (!explain) return IsQueryWord(token);
   LITHIFY_TRY_ASSIGN(token, lexer.Next());
   if (token.Is("ANALYZE")) {
     LITHIFY_TRY_ASSIGN(token, lexer.Next());
@@ -596,13 +597,34 @@ class Parser {
 
 Result<Statement> Parse(std::string_view text) {
   LITHIFY_TRY(CheckText(text));
-  LITHIFY_TRY_ASSIGN(const bool query, BeginsQuery(text));
+  bool explain = false;
+  LITHIFY_TRY_ASSIGN(const bool query, BeginsQuery(text, explain));
   if (query) {
     LITHIFY_TRY_ASSIGN(const size_t end, QueryEnd(text));
-    return Query{.text = std::string(text.substr(0, end))};
+    return Query{.text = std::string(text.substr(0, end)), .explain = explain};
   }
   LITHIFY_TRY_ASSIGN(std::vector<Token> tokens, Tokenize(text));
   return Parser(std::move(tokens)).ParseStatement();
+}
+
+Result<std::string> Explained(const Query& query) {
+  Lexer lexer(query.text);
+  LITHIFY_TRY_ASSIGN(Token word, lexer.Next());
+  if (!word.Is("EXPLAIN")) {
+    return FailAt(word.position, "EXPLAIN stands within brackets", "write it before them");
+  }
+  std::string text = query.text;
+  for (size_t i = 0; i < word.raw.size(); ++i) text[word.position.offset + i] = ' ';
+  const Position begin = word.position;
+  LITHIFY_TRY_ASSIGN(word, lexer.Next());
+  bool options = word.Is("ANALYZE");
+  while (word.IsSymbol("(")) {
+    LITHIFY_TRY_ASSIGN(word, lexer.Next());
+  }
+  options = options || !IsQueryWord(word);
+  if (!options) return text;
+  return Fail(Code::kUnsupported, "EXPLAIN takes no ANALYZE and no options here", begin.ToString(),
+              "write EXPLAIN SELECT …: it runs nothing");
 }
 
 Result<TableName> ParseTableName(std::string_view text) {

@@ -176,6 +176,7 @@ struct Describe {
 // asks DuckDB for the statement's type.
 struct Query {
   std::string text;
+  bool explain = false;  // It begins with EXPLAIN: see Explained().
   bool operator==(const Query&) const = default;
 };
 
@@ -193,6 +194,10 @@ inline constexpr size_t kQueryDepthMax = 1'000;  // Brackets within each other i
 // a bound above: the context is the position, the message says what was found and what was
 // expected, the hint what to write.
 Result<Statement> Parse(std::string_view text);
+
+// The query that is to be explained: the text with blanks where EXPLAIN was, so that positions stay
+// what they are. kUnsupported for ANALYZE and for options.
+Result<std::string> Explained(const Query& query);
 
 // The statement as text that Parse reads as the same statement, positions aside.
 std::string ToSql(const Statement& statement);

@@ -312,6 +312,20 @@ TEST(ParseQuery, WhatIsNotClosedIsFound) {
   EXPECT_THAT(ErrorOf("SELECT $a$ x"), HasSubstr("line 1, column 8: what is quoted"));
 }
 
+TEST(ParseExplain, OfAQuery) {
+  EXPECT_FALSE(Parsed<Query>("SELECT 'EXPLAIN'").explain);
+  const auto query = Parsed<Query>("-- why\n explain (SELECT 1)");
+  EXPECT_TRUE(query.explain);
+  EXPECT_EQ(Explained(query).value(), "-- why\n         (SELECT 1)");
+  for (const char* text : {"EXPLAIN ANALYZE SELECT 1", "EXPLAIN (FORMAT json) SELECT 1",
+                           "EXPLAIN ANALYZE (SELECT 1)"}) {
+    const auto refused = Explained(Parsed<Query>(text));
+    ASSERT_FALSE(refused) << text;
+    EXPECT_EQ(refused.error().code, Code::kUnsupported) << text;
+  }
+  EXPECT_EQ(Explained(Parsed<Query>("(EXPLAIN SELECT 1)")).error().code, Code::kInvalid);
+}
+
 TEST(ParseExplain, OfACall) {
   const auto explain = Parsed<ExplainCall>("EXPLAIN CALL system.p(a => 1)");
   EXPECT_EQ(explain.call.procedure, "p");

@@ -121,6 +121,37 @@ def test_explaining_changes_nothing(lake, served):
     assert (lake.metadata_location("t"), lake.tree("t")) == before
 
 
+def test_explaining_a_query(lake, served):
+    """What it would read of each table, and DuckDB's plan of the rest; nothing is run."""
+    lake.plain("t", files=4)
+    lake.plain("u", files=2)
+    rows = served.rows("EXPLAIN SELECT a.region, count(*) FROM sales.t a JOIN lake.sales.u b "
+                       "ON a.id = b.id JOIN system.tables ON true WHERE a.id >= 30 GROUP BY 1")
+    t, u, view, plan = rows
+    sizes = sorted((entry.file.lower_bounds[1], entry.file.file_size_in_bytes)
+                   for entry in lake.data_entries("t"))
+    assert (t["table"], t["files"], t["files_left_out"], t["records"]) == ("sales.t", 1, 3, 10)
+    assert t["bytes"] == sizes[-1][1] and t["delete_files"] == 0
+    assert t["snapshot_id"] == lake.head("t").snapshot_id
+    assert sorted(t["columns"]) == ["id", "region"] and "id" in t["filter"] and "30" in t["filter"]
+    assert (u["table"], u["files"], u["files_left_out"], u["columns"]) == (
+        "lake.sales.u", 2, 0, ["id"])
+    assert (view["table"], view["files"], view["plan"]) == ("system.tables", None, None)
+    assert plan["table"] is None
+    for part in ("SCAN sales.t", "SCAN lake.sales.u", "JOIN", "GROUP_BY"):
+        assert part in plan["plan"]
+    (only,) = served.rows("explain select 1 + 1")
+    assert only["table"] is None and only["plan"]
+    # The next statement gets an instance that knows nothing of it.
+    assert served.row("SELECT count(*) AS n FROM sales.t")["n"] == 40
+    assert "line 2, column 8" in served.error("EXPLAIN\nSELECT nonsense FROM sales.t")
+    assert "not_found" in served.error("EXPLAIN SELECT * FROM sales.nothing")
+    assert "EXPLAIN SELECT" in served.error("EXPLAIN ANALYZE SELECT 1")
+    assert "parameters" in served.error("EXPLAIN SELECT * FROM sales.t WHERE id = ?")
+    assert "denied" in served.error("EXPLAIN SELECT * FROM read_csv('/etc/passwd')")
+    assert "denied" in served.error("EXPLAIN WITH x AS (SELECT 1) SELECT getenv('HOME')")
+
+
 def test_retention_and_rollback(lake, served):
     lake.plain(files=4)
     first = lake.load("t").metadata.snapshots[0].snapshot_id

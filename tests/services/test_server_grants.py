@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 from granting import RESTRICTED, Grants
+from iceberg_lake import as_time_goes_by
 from rest_lake import delete_rows
 
 sys.path.insert(0, str(cli.REPOSITORY / "tests" / "e2e"))
@@ -30,7 +31,7 @@ class Served(Grants):
 local_files = true
 [catalogs.lake]
 uri = "{service.uri}"
-""")
+""", env=as_time_goes_by("remove-orphan-files"))
 
     def key(self, role):
         return self.service.keys[role]
