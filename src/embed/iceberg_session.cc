@@ -239,7 +239,11 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
   session->fleet_ = call.fleet;
   TableBuckets::Lender lender;
   if (IsRestCatalog(catalog.uri) && catalog.vended_credentials) {
-    lender = [raw = session.get(), ident = call.ident] { return raw->Borrow(ident); };
+    lender = [raw = session.get(), ident = call.ident]() -> Result<catalog::LoadedTable> {
+      auto lent = raw->Borrow(ident);
+      if (!lent) return Fail(std::move(lent.error()).In(kAskedToLend));
+      return lent;
+    };
   }
   session->buckets_ = std::make_unique<TableBuckets>(config.s3, environment, std::move(lender),
                                                      session->clock_, session->random_);
@@ -252,6 +256,13 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
       {.direct = config.direct_io});
   if (call.no_local_files) {
     session->locations_ = std::make_unique<BucketLocations>(std::move(session->locations_));
+  }
+  if (call.around_storage) {
+    session->locations_ =
+        call.around_storage(std::move(session->locations_),
+                            [buckets = session->buckets_.get()](std::string_view location) {
+                              return buckets->Describe(location);
+                            });
   }
   if (Status opened = session->OpenCatalog(catalog, call); !opened) {
     session->AuditRefusal(call, catalog.uri, opened.error());

@@ -58,6 +58,12 @@ class IcebergSession {
     std::function<std::unique_ptr<catalog::Catalog>(catalog::Catalog&)> guard = {};
     // Workers that jobs may send groups to; null: none. It outlives the session.
     group::Fleet* fleet = nullptr;
+    // Around what the session's files are reached by; `access` tells with what a location is:
+    // TableBuckets::Describe(). Empty: nothing.
+    std::function<std::unique_ptr<storage::Locations>(
+        std::unique_ptr<storage::Locations> all,
+        std::function<std::string(std::string_view location)> access)>
+        around_storage = {};
     // Where the work goes on without the records (audit_log.on_error = "continue").
     AuditErrorHandler on_audit_error = {};
     // For somebody else, who must reach nothing that this process may and they may not: buckets

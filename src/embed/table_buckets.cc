@@ -95,6 +95,18 @@ Result<std::shared_ptr<storage::Store>> TableBuckets::Open(const std::string& bu
   return access->Store(bucket, "");
 }
 
+std::string TableBuckets::Describe(std::string_view location) {
+  const auto place = storage::ParseS3Place(location);
+  if (!place || !*place) return "the user that lithify runs as";
+  const std::lock_guard lock(mutex_);
+  if (loans_ && FindLoan(*loans_, (*place)->ToString()) != nullptr) {
+    return "the credentials that the catalog lends";
+  }
+  if (only_lent_) return "credentials that the catalog lends";
+  return own_.access_key_id.empty() ? "the credentials of the environment or the machine"
+                                    : "the keys of [s3]";
+}
+
 Result<S3Access*> TableBuckets::AccessFor(const std::string& location) {
   if (!lender_) return Own(location);
   if (!loans_) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,10 @@ namespace lithify::embed {
 // s3.session-token-expires-at-ms, s3.endpoint, client.region, s3.region and s3.path-style-access.
 // None: it lends none. kCorrupt: half of a pair.
 Result<std::vector<storage::Loan>> LoansOf(const catalog::LoadedTable& table);
+
+// Begins the context of an error that a catalog gave which was asked for a loan: it is no word of a
+// store.
+inline constexpr std::string_view kAskedToLend = "the catalog, asked to lend credentials";
 
 // Thread-safe.
 class TableBuckets {
@@ -52,6 +57,8 @@ class TableBuckets {
   // this.
   Result<std::shared_ptr<storage::Store>> Open(const std::string& bucket,
                                                const std::string& location);
+  // With what such a location is reached, for messages, as far as is known yet: "the keys of [s3]".
+  std::string Describe(std::string_view location);
 
   // Fresh loans, for somebody who works on the table elsewhere (Q9): with endpoint, region and
   // addressing as they are used here, and never with keys of this process. Empty: nobody lends.

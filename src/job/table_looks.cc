@@ -100,9 +100,6 @@ Result<std::vector<NamespaceLook>> LookAtTables(catalog::Catalog& catalog,
       if (!given_up.load() || !table.error || IsOfOne(*table.error)) continue;
       return Fail(std::move(*table.error));
     }
-    std::erase_if(look.tables, [](const TableLook& table) {
-      return table.error && table.error->code == Code::kNotFound;
-    });
   }
   return looks;
 }

@@ -40,9 +40,9 @@ struct LookRequest {
   size_t tables_max = 100'000;
 };
 
-// What is wrong with one table or namespace is in its look; an error is about all of them: that
-// namespaces cannot be listed, that the catalog fails time and again (kTransient), kLimit,
-// kCancelled. A table that went away meanwhile is left out.
+// What is wrong with one table or namespace is in its look (kNotFound: the table was listed, and
+// was not there when it was loaded); an error is about all of them: that namespaces cannot be
+// listed, that the catalog fails time and again (kTransient), kLimit, kCancelled.
 Result<std::vector<NamespaceLook>> LookAtTables(catalog::Catalog& catalog,
                                                 const LookRequest& request,
                                                 const CancelFlag& cancel);

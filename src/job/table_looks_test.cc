@@ -103,6 +103,7 @@ TEST_F(TableLooks, ARefusalIsOfOneAndLeavesTheOthers) {
     seen[table.ident.name] = table.error ? std::optional(table.error->code) : std::nullopt;
   }
   EXPECT_EQ(seen, (std::map<std::string, std::optional<Code>>{{ident_.name, std::nullopt},
+                                                              {"gone", Code::kNotFound},
                                                               {"secret", Code::kDenied},
                                                               {"slow", Code::kTransient}}));
   ASSERT_TRUE((*looks)[1].error);

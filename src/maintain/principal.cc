@@ -78,6 +78,7 @@ class JobTokens final : public net::TokenSource {
     const std::shared_ptr<Living> living = Look();
     if (!living) return Dropped();
     auto outcome = act(*living->source);
+    if (!outcome) outcome = Fail(std::move(outcome.error()).In(kPrincipalToken));
     // It may have been dropped while this waited for the endpoint.
     if (!Look()) return Dropped();
     return outcome;

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -18,6 +19,10 @@
 #include "net/token.h"
 
 namespace lithify::maintain {
+
+// Where the identity provider gives no token, the error says so with these words, however far it
+// has come: it is nothing that a grant of the catalog could help.
+inline constexpr std::string_view kPrincipalToken = "the token of the maintenance principal";
 
 class JobTokens;
 

@@ -96,7 +96,7 @@ TableReport ToTable(const Json& one) {
   table.table = one.at("table");
   const std::string gate = one.at("gate");
   for (const TableGate known :
-       {TableGate::kOptedIn, TableGate::kNotOptedIn, TableGate::kUnreadable}) {
+       {TableGate::kOptedIn, TableGate::kNotOptedIn, TableGate::kUnreadable, TableGate::kGone}) {
     if (TableGateName(known) == gate) table.gate = known;
   }
   table.gate_reason = one.at("gate_reason");
@@ -157,6 +157,7 @@ std::string_view TableGateName(TableGate gate) {
     case TableGate::kOptedIn: return "opted_in";
     case TableGate::kNotOptedIn: return "not_opted_in";
     case TableGate::kUnreadable: return "unreadable";
+    case TableGate::kGone: return "gone";
   }
   return "unreadable";
 }

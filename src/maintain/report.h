@@ -31,6 +31,7 @@ enum class TableGate {
   kOptedIn,
   kNotOptedIn,
   kUnreadable,  // It could not be loaded: nobody knows whether it is opted in.
+  kGone,        // The catalog listed it, and then said that it is not there.
 };
 std::string_view TableGateName(TableGate gate);  // "opted_in".
 

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "job/maintenance_log.h"
 #include "job/table_looks.h"
+#include "maintain/refusal.h"
 #include "maintain/run_budget.h"
 #include "maintain/tree_scheduler.h"
 #include "plan/shortened.h"
@@ -60,9 +61,6 @@ constexpr const char* kGrantWrite =
 constexpr const char* kGrantList =
     "if it is there, grant TABLE_LIST and TABLE_READ_DATA on it to the catalog role of the "
     "maintenance principal; else take it out of maintenance.namespaces";
-// What the identity provider has to give, and no catalog.
-constexpr const char* kCheckPrincipal =
-    "`lithify-maintain --check-principal` asks for a token and tells what is wrong";
 constexpr const char* kGrantNamespaces =
     "name them in maintenance.namespaces, or grant NAMESPACE_LIST on the catalog to the catalog "
     "role of the maintenance principal";
@@ -116,6 +114,17 @@ bool SameCandidates(const plan::RewriteOptions& a, const plan::RewriteOptions& b
          a.delete_file_threshold == b.delete_file_threshold;
 }
 
+// Whether a grant of the catalog may be what is missing; some say of what they withhold that it is
+// not there.
+bool MayBeGrant(const Error& error) {
+  return error.code == Code::kNotFound ||
+         (error.code == Code::kDenied && RefuserOf(error.ToString()) == Refuser::kCatalog);
+}
+
+bool IsBounded(const plan::MaintenanceBudget& budget) {
+  return budget.bytes > 0 || budget.seconds > 0 || budget.commits > 0;
+}
+
 // Gate 3: the catalog's own answer.
 Status MayWrite(catalog::Catalog& catalog, const catalog::TableIdent& ident) {
   LITHIFY_TRY_ASSIGN(const auto table, catalog.LoadTable(ident));
@@ -151,6 +160,7 @@ struct Work {
   plan::DueVerdict verdict;
   size_t report = 0;  // Index into TickReport::tables.
   std::optional<Error> error;
+  bool told = false;                           // That it was refused the last time.
   bool unwritable = false;                     // That is the error: not that it cannot be read.
   std::shared_ptr<const job::TableDebt> debt;  // Null: see `error`.
   size_t first = 0;                            // Its candidates, in the list of all.
@@ -191,6 +201,7 @@ class TickRun {
   void RunTrees();
   void LookAt(const job::NamespaceLook& look);
   void LookAt(const job::TableLook& look);
+  void TellUnloaded(const job::TableLook& look, const std::string& key);
   void TellGate(const Work& work, TableReport& report);
   bool AskPolicy(const job::TableLook& look, Work& work, TableReport& report);
   void Forget(const std::vector<job::NamespaceLook>& looks);
@@ -210,6 +221,7 @@ class TickRun {
   void FollowUp(Work& work);
   void Follow(Work& work, const std::string& procedure, const std::string& property,
               bool plan::TablePolicy::* wanted, const FollowUpCall& call);
+  void TellDenied(const Work& work, const job::RemovedFiles& done);
   void Learn(const Work& work, const plan::MaintenanceJob& planned, const job::RewriteResult* done,
              const std::optional<Error>& error, const JobLine& line);
   bool IsSpent();
@@ -223,8 +235,8 @@ class TickRun {
 
   // Loud: an audit event, a count, and a line of the report.
   void Shout(LoudLine line, const catalog::TableIdent* ident, Code code);
-  // The same, of a table that may not be worked on: `grant` helps, unless there was no token. A
-  // row of the log, too.
+  // The same, of a table that may not be worked on: `grant` helps if it was the catalog's refusal.
+  // A row of the log, too.
   void Refused(const Work& work, const std::string& why, const char* grant);
   void LogRefusal(const LoudLine& line);
   void Audit(const AuditEvent& event);
@@ -292,11 +304,7 @@ void TickRun::Shout(LoudLine line, const catalog::TableIdent* ident, Code code) 
 }
 
 void TickRun::Refused(const Work& work, const std::string& why, const char* grant) {
-  const bool nobody = IsOfPrincipalToken(why);
-  const LoudLine line{.what = nobody ? "no_credential" : "no_grant",
-                      .where = work.key,
-                      .why = why,
-                      .next = nobody ? kCheckPrincipal : grant};
+  const LoudLine line = TellRefusal(work.key, why, grant);
   Shout(line, &work.ident, Code::kDenied);
   if (acting() && options_.log) LogRefusal(line);
 }
@@ -340,20 +348,14 @@ void TickRun::RunTables() {
     services_.metrics.Add(metric::kTickErrors, 1,
                           {{"error.type", std::string(CodeName(looked.error().code))}});
     report_.error = looked.error();
-    std::string what = "no_tables";
-    std::string next = looked.error().hint;
-    if (IsOfPrincipalToken(report_.error->ToString())) {
-      what = "no_credential";
-      next = kCheckPrincipal;
-    } else if (looked.error().code == Code::kDenied && !options_.namespaces) {
-      what = "unlisted_namespaces";
-      next = kGrantNamespaces;
+    LoudLine line = TellRefusal(options_.catalog, looked.error().ToString(), kGrantNamespaces);
+    if (line.what == "no_grant" && !options_.namespaces) {
+      line.what = "unlisted_namespaces";
+    } else if (line.what != "no_credential" && line.what != "token_refused") {
+      line.what = "no_tables";
+      line.next = looked.error().hint;
     }
-    Shout({.what = std::move(what),
-           .where = options_.catalog,
-           .why = looked.error().ToString(),
-           .next = std::move(next)},
-          nullptr, looked.error().code);
+    Shout(std::move(line), nullptr, looked.error().code);
     return;
   }
   Rank();
@@ -416,28 +418,34 @@ void TickRun::LookAt(const job::NamespaceLook& look) {
     Shout({.what = "unreadable_namespace",
            .where = options_.catalog + "." + catalog::NamespaceName(look.parts),
            .why = look.error->ToString(),
-           .next = kGrantList},
+           .next = MayBeGrant(*look.error) ? kGrantList : look.error->hint},
           &ident, look.error->code);
   }
   for (const job::TableLook& table : look.tables) LookAt(table);
 }
 
+void TickRun::TellUnloaded(const job::TableLook& look, const std::string& key) {
+  const Error& error = *look.error;
+  TableReport report{.table = key, .gate = TableGate::kUnreadable, .gate_reason = error.ToString()};
+  if (error.code == Code::kNotFound) {
+    // It was dropped meanwhile, most likely; a catalog may hide so what it has listed.
+    report.gate = TableGate::kGone;
+    report.gate_reason = "listed, and not there when it was loaded: " + report.gate_reason;
+  } else if (options_.namespaces || error.code != Code::kDenied) {
+    Shout({.what = "unreadable_table",
+           .where = key,
+           .why = error.ToString(),
+           .next = MayBeGrant(error) ? kGrantRead : error.hint},
+          &look.ident, error.code);
+  }
+  report_.tables.push_back(std::move(report));
+}
+
 void TickRun::LookAt(const job::TableLook& look) {
   const std::string key = options_.catalog + "." + look.ident.ToString();
   if (options_.log && look.ident == *options_.log) return;  // Kept small apart from all others.
+  if (look.error) return TellUnloaded(look, key);
   TableReport report{.table = key, .gate = TableGate::kUnreadable, .gate_reason = {}};
-  if (look.error) {
-    report.gate_reason = look.error->ToString();
-    if (options_.namespaces || look.error->code != Code::kDenied) {
-      Shout({.what = "unreadable_table",
-             .where = key,
-             .why = look.error->ToString(),
-             .next = look.error->code == Code::kDenied ? kGrantRead : look.error->hint},
-            &look.ident, look.error->code);
-    }
-    report_.tables.push_back(std::move(report));
-    return;
-  }
   Work work;
   work.key = key;
   work.ident = look.ident;
@@ -468,9 +476,8 @@ void TickRun::LookAt(const job::TableLook& look) {
   report.next = work.verdict.until ? work.verdict.until : work.verdict.next_fire;
   // R025: what the last try met holds until one passes, and is told until then.
   const bool tries = acting() && work.verdict.due == plan::Due::kDue;
-  if (options_.mode == Mode::kActive && history.last_code == Code::kDenied && !tries) {
-    Refused(work, history.last_reason, kGrantWrite);
-  }
+  work.told = options_.mode == Mode::kActive && history.last_code == Code::kDenied && !tries;
+  if (work.told) Refused(work, history.last_reason, kGrantWrite);
   bool looked_into =
       tick_.plan_only || options_.mode == Mode::kAdvisory || work.verdict.due == plan::Due::kDue;
   if (looked_into) looked_into = AskPolicy(look, work, report);
@@ -567,6 +574,11 @@ void TickRun::LookInto(TableSession& session, Work& work) {
     if (!loaded) {
       known.reset();
       work.error = std::move(loaded.error());
+      // Where no job is to fail by it, it would be told nowhere.
+      if (acting()) return;
+      const std::string why = work.error->ToString();
+      if (work.error->code == Code::kDenied && !work.told) Refused(work, why, kGrantRead);
+      report_.tables[work.report].warnings.push_back("it cannot be looked into: " + why);
       return;
     }
     known = std::make_shared<const job::TableDebt>(std::move(*loaded));
@@ -577,8 +589,11 @@ void TickRun::LookInto(TableSession& session, Work& work) {
   report.small_files = known->small_files;
   report.delete_files = known->delete_files;
   report.est_rewrite_bytes = known->rewrite_bytes;
-  // Who was refused the last time asks before it takes a place that others could have.
-  if (acting() && state_.tables[work.key].last_code == Code::kDenied) {
+  // Before it takes a place in a budget that others could have, it asks.
+  const bool in_budget =
+      IsBounded(options_.ranking.per_run) || IsBounded(options_.ranking.per_namespace);
+  if (acting() && !known->candidates.empty() &&
+      (in_budget || state_.tables[work.key].last_code == Code::kDenied)) {
     Status may = MayWrite(session.catalog(), work.ident);
     if (!may && may.error().code == Code::kDenied) {
       work.error = std::move(may.error());
@@ -841,6 +856,7 @@ void TickRun::FollowUp(Work& work) {
         LITHIFY_TRY_ASSIGN(const auto done,
                            job.ExpireSnapshots(work.ident, options, false, cancel_));
         line.files_in = done.files_removed;
+        TellDenied(work, done);
         return TellRemoved(done, std::to_string(done.snapshots_removed) + " snapshots expired",
                            line);
       });
@@ -854,8 +870,15 @@ void TickRun::FollowUp(Work& work) {
                            job.RemoveOrphanFiles(work.ident, options, false, cancel_));
         line.files_in = done.files_removed;
         line.bytes_in = done.bytes;
+        TellDenied(work, done);
         return TellRemoved(done, std::to_string(done.files_removed) + " files removed", line);
       });
+}
+
+// Files that stay because the storage does not let them be removed do so until somebody is told.
+void TickRun::TellDenied(const Work& work, const job::RemovedFiles& done) {
+  const auto denied = std::ranges::find(done.failed, Code::kDenied, &Error::code);
+  if (denied != done.failed.end()) Refused(work, denied->ToString(), kGrantWrite);
 }
 
 void TickRun::Follow(Work& work, const std::string& procedure, const std::string& property,

@@ -3,6 +3,7 @@
 // same with real parts.
 #include "maintain/scheduler.h"
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -10,7 +11,9 @@
 #include <vector>
 
 #include "commit/iceberg_fixture.h"
+#include "maintain/refusal.h"
 #include "plan/cron.h"
+#include "storage/faulty_store.h"
 
 namespace lithify::maintain {
 namespace {
@@ -69,10 +72,15 @@ class CountingRunner final : public rewrite::GroupRunner {
 struct Grants {
   std::set<TableIdent> unwritable;
   std::set<TableIdent> unreadable;
+  std::set<TableIdent> gone;  // Of what is listed.
   std::set<std::vector<std::string>> unlisted;
   std::optional<Error> token;  // Instead of one.
-  int asked = 0;               // Whether it may write.
-  int sessions = 0;            // Of jobs that change a table.
+  // What the storage says to an operation, with the words of FaultyStore.
+  std::function<Status(std::string_view op, const std::string& key)> withheld;
+  std::optional<Error> list;    // What the catalog says to every list of tables.
+  std::optional<Error> commit;  // What the catalog says to every commit.
+  int asked = 0;                // Whether it may write.
+  int sessions = 0;             // Of jobs that change a table.
 };
 
 // The catalog as the principal sees it.
@@ -84,11 +92,13 @@ class Granted final : public catalog::Catalog {
     return real_.ListNamespaces(parent);
   }
   Result<std::vector<TableIdent>> ListTables(const std::vector<std::string>& parts) override {
+    if (grants_.list) return Fail(Error(*grants_.list));
     if (grants_.unlisted.contains(parts)) return Fail(Code::kDenied, "no LIST");
     return real_.ListTables(parts);
   }
   Result<catalog::LoadedTable> LoadTable(const TableIdent& ident) override {
     if (grants_.unreadable.contains(ident)) return Fail(Code::kDenied, "no READ");
+    if (grants_.gone.contains(ident)) return Fail(Code::kNotFound, "status 404");
     return real_.LoadTable(ident);
   }
   Status CheckMayWrite(const catalog::LoadedTable& table) override {
@@ -100,6 +110,7 @@ class Granted final : public catalog::Catalog {
                                            std::span<const table::TableRequirement> requirements,
                                            std::span<const table::TableUpdate> updates) override {
     if (grants_.unwritable.contains(ident)) return Fail(Code::kDenied, "no WRITE");
+    if (grants_.commit) return Fail(Error(*grants_.commit));
     return real_.CommitTable(ident, requirements, updates);
   }
   std::string Describe() const override { return "granted:"; }
@@ -114,9 +125,21 @@ class SchedulerTest : public commit::IcebergTable, public TableSessions {
   class Session final : public TableSession {
    public:
     Session(SchedulerTest& world, const SessionRequest& request)
-        : world_(world), granted_(world.catalog_, world.grants_) {
+        : world_(world),
+          granted_(world.catalog_, world.grants_),
+          telling_(granted_),
+          locations_(MakeRefusalLocations(
+              storage::MakeStoreLocations(
+                  std::make_shared<storage::FaultyStore>(
+                      *world.store_,
+                      [&world](std::string_view op, const std::string& key, bool before) -> Status {
+                        if (!before || !world.grants_.withheld) return {};
+                        return world.grants_.withheld(op, key);
+                      }),
+                  "s3", "b"),
+              [](std::string_view) { return "the keys of [s3]"; })) {
       if (!request.opted_in) return;
-      guard_ = std::make_unique<OptInCatalog>(granted_,
+      guard_ = std::make_unique<OptInCatalog>(telling_,
                                               OptInCatalog::Rules{.ident = request.ident,
                                                                   .is_opted_in = request.opted_in,
                                                                   .property = request.property,
@@ -124,9 +147,9 @@ class SchedulerTest : public commit::IcebergTable, public TableSessions {
     }
     catalog::Catalog& catalog() override {
       if (guard_) return *guard_;
-      return granted_;
+      return telling_;
     }
-    storage::Locations& locations() override { return *world_.locations_; }
+    storage::Locations& locations() override { return *locations_; }
     job::IcebergServices Services(observe::Progress& progress) override {
       return {.catalog = catalog(),
               .locations = locations(),
@@ -146,7 +169,9 @@ class SchedulerTest : public commit::IcebergTable, public TableSessions {
    private:
     SchedulerTest& world_;
     Granted granted_;
+    RefusalCatalog telling_;
     std::unique_ptr<OptInCatalog> guard_;
+    const std::unique_ptr<storage::Locations> locations_;
   };
 
   Result<std::unique_ptr<TableSession>> Open(const SessionRequest& request) override {
@@ -393,6 +418,101 @@ TEST_F(SchedulerTest, WhatTheProviderRefusesIsNoGrantOfTheCatalog) {
   EXPECT_THAT(Jobs(TickAt("2026-11-30T02:01:10Z")), ElementsAre("lake.sales.a success"));
 }
 
+// A bucket's 403: what helps is not the catalog's to grant.
+TEST_F(SchedulerTest, WhatTheStorageRefusesIsNoGrantOfTheCatalog) {
+  const auto denies = [](std::string_view verb, std::string_view of) {
+    return [=](std::string_view op, const std::string& key) -> Status {
+      if (op != verb || key.find(of) == std::string::npos) return {};
+      return Fail(Code::kDenied, "the store answers 403 AccessDenied", "s3://b/" + key,
+                  "check the credentials and what they may do");
+    };
+  };
+  Make("a");
+  Tick();
+  const int64_t head = Head().snapshot_id;
+  struct Case {
+    const char* at;
+    const char* verb;
+    const char* of;
+    const char* action;
+  };
+  for (const Case& one :
+       {Case{"2026-11-30T02:00:10Z", "Get", ".avro", "the storage refuses to read"},
+        Case{"2026-11-30T02:10:00Z", "PutNew", ".parquet", "the storage refuses to write"}}) {
+    grants_.withheld = denies(one.verb, one.of);
+    for (const TickReport& report :
+         {TickAt(one.at), Tick(), Tick({.plan_only = true})}) {  // The last two: backing off.
+      EXPECT_THAT(Loud(report), ElementsAre("no_storage_access lake.sales.a"));
+      EXPECT_THAT(report.loud.at(0).why, HasSubstr(one.action));
+      EXPECT_THAT(report.loud.at(0).why, HasSubstr("s3://b/"));
+      EXPECT_THAT(report.loud.at(0).next, HasSubstr("let the keys of [s3]"));
+      EXPECT_THAT(report.loud.at(0).next, testing::Not(HasSubstr("TABLE_")));
+    }
+    scheduler_.reset();
+    Restart();
+  }
+  std::map<std::string, double> told;
+  for (const auto& point : metrics_.Points()) {
+    if (point.name == "lithify.maintenance.refused") {
+      told[point.attributes.at("lithify.reason")] += point.value;
+    }
+  }
+  EXPECT_EQ(told, (std::map<std::string, double>{{"no_storage_access", 6}}));
+  EXPECT_EQ(Head().snapshot_id, head);
+  grants_.withheld = {};
+  const TickReport report = TickAt("2026-11-30T04:00:00Z");
+  EXPECT_THAT(Jobs(report), ElementsAre("lake.sales.a success"));
+  EXPECT_THAT(report.loud, IsEmpty());
+}
+
+// It finds the change itself wrong: who may not commit is somebody else.
+TEST_F(SchedulerTest, WhatTheCatalogFindsWrongIsNoMissingGrant) {
+  Make("a");
+  Tick();
+  grants_.commit = Error{Code::kInvalid, "status 400: BadRequestException: no", "POST", "its log"};
+  const TickReport report = TickAt("2026-11-30T02:00:10Z");
+  EXPECT_THAT(Jobs(report), ElementsAre("lake.sales.a failed"));
+  EXPECT_THAT(Loud(report), ElementsAre("refused lake.sales.a"));
+  EXPECT_EQ(report.loud.at(0).next, "its log");
+  grants_.commit = Error{Code::kDenied, "status 401: no", "POST", "check the token"};
+  const TickReport token = TickAt("2026-11-30T03:00:00Z");
+  EXPECT_THAT(Loud(token), ElementsAre("token_refused lake.sales.a"));
+}
+
+// Two properties of its owner's that disagree.
+TEST_F(SchedulerTest, WhatATableForbidsIsNoMissingGrant) {
+  Make("a");
+  Update({table::SetProperties{
+      {{"sqe.maintenance.expire-snapshots.enabled", "true"}, {"gc.enabled", "false"}}}});
+  const TickReport report = Tick({.on_demand = true});
+  EXPECT_THAT(Loud(report), ElementsAre("refused lake.sales.a"));
+  EXPECT_THAT(report.loud.at(0).next, HasSubstr("set gc.enabled to true"));
+}
+
+TEST_F(SchedulerTest, WhatIsListedAndNotThereIsALineOfTheStatus) {
+  Make("a");
+  grants_.gone = {ident_};
+  const TickReport report = Tick();
+  ASSERT_THAT(report.tables, SizeIs(1));
+  EXPECT_EQ(report.tables.at(0).gate, TableGate::kGone);
+  EXPECT_THAT(report.tables.at(0).gate_reason, HasSubstr("listed, and not there"));
+  EXPECT_THAT(report.loud, IsEmpty());
+  const auto parsed = ParseReport(ReportJson(report, nullptr));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->tables.at(0).gate, TableGate::kGone);
+}
+
+TEST_F(SchedulerTest, ANamespaceThatCannotBeReadIsNotAlwaysAGrant) {
+  options_.namespaces = {{"hidden"}};
+  Restart();
+  grants_.unlisted = {{"hidden"}};
+  EXPECT_THAT(Tick().loud.at(0).next, HasSubstr("TABLE_LIST"));
+  grants_.list = Error{Code::kCorrupt, "the answer makes no sense", {}, "look at it"};
+  const TickReport report = Tick();
+  EXPECT_THAT(Loud(report), ElementsAre("unreadable_namespace lake.hidden"));
+  EXPECT_EQ(report.loud.at(0).next, "look at it");
+}
+
 TEST_F(SchedulerTest, T3WhatMayNotBeSeenIsToldAndStopsNothing) {
   Make("a");
   Make("b");
@@ -444,18 +564,17 @@ TEST_F(SchedulerTest, WhatIsRefusedAtTheGateCostsNoBudget) {
   Restart();
   Make("a");
   Make("b");
-  // The one that comes first is refused; then it backs off, and the other one has its turn.
+  Tick();
+  // It asks first, also the first time, and takes no place from others: they would wait for a day.
   grants_.unwritable = {TableIdent{{"sales"}, "a"}};
-  EXPECT_THAT(Jobs(Tick({.on_demand = true})), testing::Contains("lake.sales.a failed"));
-  clock_.now += std::chrono::seconds(10);
-  EXPECT_THAT(Jobs(Tick({.on_demand = true})), testing::Contains("lake.sales.b success"));
-  // When it is due again it asks first, and takes no place from others.
-  More("b", 3);
-  const TickReport report = TickAt("2026-11-30T02:00:10Z");
-  EXPECT_THAT(Jobs(report),
-              testing::UnorderedElementsAre("lake.sales.a failed", "lake.sales.b success"));
-  EXPECT_THAT(Loud(report), ElementsAre("no_grant lake.sales.a"));
-  EXPECT_THAT(report.loud.at(0).next, HasSubstr("TABLE_WRITE_DATA"));
+  for (const char* day : {"2026-11-30T02:00:10Z", "2026-12-01T02:00:10Z"}) {
+    const TickReport report = TickAt(day);
+    EXPECT_THAT(Jobs(report),
+                testing::UnorderedElementsAre("lake.sales.a failed", "lake.sales.b success"));
+    EXPECT_THAT(Loud(report), ElementsAre("no_grant lake.sales.a"));
+    EXPECT_THAT(report.loud.at(0).next, HasSubstr("TABLE_WRITE_DATA"));
+    More("b", day[9] == '0' ? 3 : 5);
+  }
 }
 
 TEST_F(SchedulerTest, R157ARestartForgetsNothing) {

@@ -4,12 +4,24 @@
 #include <utility>
 
 #include "embed/iceberg_session.h"
+#include "maintain/refusal.h"
 
 namespace lithify::maintain {
 namespace {
 
 // What looks keep from tick to tick.
 constexpr catalog::TableCache::Bounds kLookedAt{.tables = 20'000, .bytes = size_t{256} << 20};
+
+// A job's: within the rules of its table, the catalog that tells its refusals.
+class JobCatalog final : public catalog::ForwardingCatalog {
+ public:
+  JobCatalog(catalog::Catalog& catalog, OptInCatalog::Rules rules)
+      : ForwardingCatalog(opted_in_), telling_(catalog), opted_in_(telling_, std::move(rules)) {}
+
+ private:
+  RefusalCatalog telling_;
+  OptInCatalog opted_in_;
+};
 
 class PrincipalSession final : public TableSession {
  public:
@@ -56,6 +68,10 @@ class PrincipalSessions final : public TableSessions {
       credential = std::make_unique<JobCredential>(std::move(*minted));
       call.tokens = credential->tokens();
     }
+    call.around_storage = MakeRefusalLocations;
+    call.guard = [](catalog::Catalog& inner) -> std::unique_ptr<catalog::Catalog> {
+      return std::make_unique<RefusalCatalog>(inner);
+    };
     if (request.opted_in) {
       call.guard = [&request, lent = credential.get()](
                        catalog::Catalog& inner) -> std::unique_ptr<catalog::Catalog> {
@@ -64,18 +80,14 @@ class PrincipalSessions final : public TableSessions {
                                   .property = request.property,
                                   .renew = {}};
         if (lent != nullptr) {
-          rules.renew = [lent]() -> Status {
-            Status renewed = lent->Renew(kCommitTokenLife);
-            if (!renewed) return Fail(std::move(renewed.error()).In(kPrincipalToken));
-            return {};
-          };
+          rules.renew = [lent]() -> Status { return lent->Renew(kCommitTokenLife); };
         }
-        return std::make_unique<OptInCatalog>(inner, std::move(rules));
+        return std::make_unique<JobCatalog>(inner, std::move(rules));
       };
     }
-    LITHIFY_TRY_ASSIGN(auto session,
-                       embed::IcebergSession::Open(config_, catalog_, call, environment_));
-    return std::make_unique<PrincipalSession>(std::move(credential), std::move(session));
+    auto session = embed::IcebergSession::Open(config_, catalog_, call, environment_);
+    if (!session) return Fail(OfCatalog(std::move(session.error())));
+    return std::make_unique<PrincipalSession>(std::move(credential), std::move(*session));
   }
 
   std::string actor() const override {

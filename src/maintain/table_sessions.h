@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -48,13 +47,6 @@ class TableSession {
   virtual job::IcebergJob MakeJob(observe::Progress& progress, job::IcebergSettings settings) = 0;
   virtual job::IcebergServices Services(observe::Progress& progress) = 0;
 };
-
-// Where the identity provider gives no token, the error says so with these words, however far it
-// has come: it is nothing that a grant of the catalog could help.
-inline constexpr std::string_view kPrincipalToken = "the token of the maintenance principal";
-inline bool IsOfPrincipalToken(std::string_view message) {
-  return message.find(kPrincipalToken) != std::string_view::npos;
-}
 
 // Thread-safe.
 class TableSessions {
