@@ -127,7 +127,7 @@ def local(location):
     return cli.place.path(location)
 
 
-def _write_parquet(table, schema_table, name, **options):
+def write_parquet(table, schema_table, name, **options):
     path = f"{table.location()}/data/{uuid.uuid4()}-{name}.parquet"
     target = pathlib.Path(local(path))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +149,7 @@ def _file(content, path, size, count, partition, spec_id, **extra):
 def foreign_data_file(table, arrow, partition=None, **parquet_options):
     """As another engine wrote it: columns of any order and shape, by the field ids in their
     metadata; no column metrics in the manifest."""
-    path, size = _write_parquet(table, arrow, "foreign", **parquet_options)
+    path, size = write_parquet(table, arrow, "foreign", **parquet_options)
     return _file(DataFileContent.DATA, path, size, arrow.num_rows, partition or Record(),
                  table.spec().spec_id, equality_ids=None)
 
@@ -206,7 +206,7 @@ def position_delete_file(table, positions, partition=None, bounds=True, spec_id=
               pa.field("pos", pa.int64(), False, {"PARQUET:field_id": str(POS_FIELD)})]
     arrow = pa.table([[p for p, _ in positions], [n for _, n in positions]],
                      schema=pa.schema(fields))
-    path, size = _write_parquet(table, arrow, "deletes")
+    path, size = write_parquet(table, arrow, "deletes")
     extra = {"equality_ids": None}
     if bounds:
         paths = [p.encode() for p, _ in positions]
@@ -225,7 +225,7 @@ def equality_delete_file(table, columns, rows, partition=None, spec_id=None):
     fields = [pa.field(name, arrow_types.field(name).type, True, {"PARQUET:field_id": str(i)})
               for name, i in zip(columns, ids)]
     arrow = pa.table([list(column) for column in zip(*rows)], schema=pa.schema(fields))
-    path, size = _write_parquet(table, arrow, "eq-deletes")
+    path, size = write_parquet(table, arrow, "eq-deletes")
     return _file(DataFileContent.EQUALITY_DELETES, path, size, len(rows),
                  partition or Record(), table.spec().spec_id if spec_id is None else spec_id,
                  equality_ids=ids)

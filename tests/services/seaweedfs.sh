@@ -9,6 +9,7 @@
 #                              warehouse is s3://tables, key and secret are the same by OAuth2, and
 #                              it lends credentials
 #   seaweedfs.sh stop DIR      stops it
+# LITHIFY_SEAWEEDFS_IP: where it listens instead of on loopback, in a network namespace of the test.
 #   seaweedfs.sh fetch         only fills the cache
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/server.sh"
@@ -17,6 +18,7 @@ readonly REQUIREMENTS=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/requir
 readonly CACHE=${LITHIFY_CACHE:-$HOME/.cache/lithify}
 readonly ROOT=$CACHE/seaweedfs-$(sha256sum "$REQUIREMENTS" | cut -c1-12)
 readonly WEED=$ROOT/bin/weed
+readonly IP=${LITHIFY_SEAWEEDFS_IP:-127.0.0.1}
 
 fetch() {
   mkdir -p "$CACHE"
@@ -49,10 +51,10 @@ try() {
   if [[ ${3:-} == catalog ]]; then
     options=(-s3.port.iceberg=$((port + 4)) -s3.port.lance=0 -s3.iam.config="$dir/iam.json"
       -s3.iceberg.credentialRole=arn:aws:iam::role/Lend
-      -s3.externalUrl="http://127.0.0.1:$((port + 3))")
+      -s3.externalUrl="http://$IP:$((port + 3))")
   fi
   # Its gRPC ports are these and 10,000.
-  "$WEED" -logtostderr server -ip=127.0.0.1 -ip.bind=127.0.0.1 -dir="$dir/data" \
+  "$WEED" -logtostderr server -ip="$IP" -ip.bind="$IP" -dir="$dir/data" \
     -master.port="$port" -master.telemetry=false -master.volumeSizeLimitMB=1024 \
     -volume.port=$((port + 1)) -volume.max=16 \
     -filer -filer.port=$((port + 2)) -s3 -s3.port=$((port + 3)) -s3.config="$dir/identities.json" \
@@ -63,11 +65,11 @@ try() {
   for _ in $(seq 600); do
     sleep 0.1
     kill -0 "$pid" 2>/dev/null || return 1
-    answers "http://127.0.0.1:$((port + 3))/" || continue
+    answers "http://$IP:$((port + 3))/" || continue
     # It answers before it can store anything.
     if curl -s --fail -o /dev/null --max-time 20 --noproxy '*' -X PUT \
       --aws-sigv4 aws:amz:us-east-1:s3 --user 'lithify:not a secret' \
-      "http://127.0.0.1:$((port + 3))/lake"; then
+      "http://$IP:$((port + 3))/lake"; then
       echo "$pid" >"$dir/pid"
       echo "$port" >"$dir/first-port"
       return
@@ -114,10 +116,10 @@ start() {
 JSON
   if [[ $catalog == catalog ]]; then write_roles "$dir"; fi
   start_on_a_port "$dir" 12000 8000 "$catalog"
-  echo "http://127.0.0.1:$((port + 3))"
+  echo "http://$IP:$((port + 3))"
   if [[ $catalog == catalog ]]; then
-    make_table_bucket "http://127.0.0.1:$((port + 3))" || die "no bucket for tables"
-    echo "http://127.0.0.1:$((port + 4))"
+    make_table_bucket "http://$IP:$((port + 3))" || die "no bucket for tables"
+    echo "http://$IP:$((port + 4))"
   fi
 }
 

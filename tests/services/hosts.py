@@ -1,0 +1,137 @@
+"""Several hosts on one machine: a network namespace each, and a switch between them, with links of
+a stated rate in both directions. Needs root. Use it as a context manager: at its end every process
+that was started in it is ended, and the namespaces are gone.
+"""
+
+import itertools
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+_NUMBERS = itertools.count()
+_NETWORK = "10.77.{}.{}"
+
+
+def available():
+    """Why there can be none; empty: there can."""
+    if os.geteuid() != 0:
+        return "needs root"
+    name = f"lt{os.getpid()}try"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        return made.stderr.strip() or "ip netns add failed"
+    subprocess.run(["ip", "netns", "del", name], check=True)
+    return ""
+
+
+def _ip(*args):
+    subprocess.run(["ip", *map(str, args)], check=True, capture_output=True, text=True)
+
+
+class Hosts:
+    def __init__(self, rates):
+        """`rates`: Mbit/s by host, None for a link without a limit."""
+        self._number = next(_NUMBERS)
+        self._prefix = f"lt{os.getpid()}x{self._number}"
+        self._names = list(rates)
+        self._processes = []
+        self._subnet = (os.getpid() + self._number) % 250 + 1
+        self._made = []
+        try:
+            self._make(rates)
+        except BaseException:
+            self.close()
+            raise
+
+    def _namespace(self, host):
+        return f"{self._prefix}{host}"
+
+    def _make(self, rates):
+        switch = self._namespace("sw")
+        _ip("netns", "add", switch)
+        self._made.append(switch)
+        _ip("-n", switch, "link", "add", "br0", "type", "bridge")
+        _ip("-n", switch, "link", "set", "br0", "up")
+        for index, (host, rate) in enumerate(rates.items()):
+            name = self._namespace(host)
+            _ip("netns", "add", name)
+            self._made.append(name)
+            port = f"p{index}"
+            _ip("link", "add", "eth0", "netns", name, "type", "veth", "peer", "name", port,
+                "netns", switch)
+            _ip("-n", switch, "link", "set", port, "master", "br0")
+            _ip("-n", switch, "link", "set", port, "up")
+            _ip("-n", name, "addr", "add", self.address(host) + "/24", "dev", "eth0")
+            _ip("-n", name, "link", "set", "eth0", "up")
+            _ip("-n", name, "link", "set", "lo", "up")
+            self.limit(host, rate)
+
+    def _port(self, host):
+        return f"p{self._names.index(host)}"
+
+    def limit(self, host, rate):
+        """The rate of a host's link from now on, Mbit/s; None: no limit."""
+        for namespace, device in ((self._namespace(host), "eth0"),
+                                  (self._namespace("sw"), self._port(host))):
+            subprocess.run(["tc", "-n", namespace, "qdisc", "del", "dev", device, "root"],
+                           capture_output=True, check=False)
+            if rate is not None:
+                subprocess.run(["tc", "-n", namespace, "qdisc", "add", "dev", device, "root",
+                                "tbf", "rate", f"{rate}mbit", "burst", "256kb", "latency", "50ms"],
+                               check=True, capture_output=True)
+
+    def partition(self, host, cut=True):
+        """Takes a host off the switch, or puts it back: packets vanish, nobody is told."""
+        _ip("-n", self._namespace("sw"), "link", "set", self._port(host), "down" if cut else "up")
+
+    def address(self, host):
+        return _NETWORK.format(self._subnet, self._names.index(host) + 2)
+
+    def command(self, host, argv):
+        return ["ip", "netns", "exec", self._namespace(host), *map(str, argv)]
+
+    def run(self, host, argv, **options):
+        return subprocess.run(self.command(host, argv), check=options.pop("check", True), **options)
+
+    def start(self, host, argv, **options):
+        process = subprocess.Popen(self.command(host, argv), **options)
+        self._processes.append(process)
+        return process
+
+    def traffic(self, host):
+        """(received, sent) bytes of a host so far."""
+        told = subprocess.run(["ip", "-n", self._namespace(host), "-s", "-j", "link", "show",
+                               "eth0"], check=True, capture_output=True, text=True).stdout
+        counted = json.loads(told)[0]["stats64"]
+        return counted["rx"]["bytes"], counted["tx"]["bytes"]
+
+    def close(self):
+        for process in self._processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(timeout=20)
+        for name in reversed(self._made):
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+        self._made = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+def leftovers():
+    """Namespaces of this process that are still there."""
+    prefix = f"lt{os.getpid()}x"
+    there = pathlib.Path("/run/netns")
+    return sorted(p.name for p in there.iterdir() if p.name.startswith(prefix)) \
+        if there.is_dir() else []
