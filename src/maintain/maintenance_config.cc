@@ -6,10 +6,10 @@
 #include "base/random.h"
 #include "embed/hive_session.h"
 #include "embed/iceberg_session.h"
-#include "maintain/secret_file.h"
 #include "net/client_assertion.h"
 #include "net/jwks.h"
 #include "plan/cron.h"
+#include "storage/secret_file.h"
 
 namespace lithify::maintain {
 namespace {
@@ -297,7 +297,7 @@ class Checker {
         Problem("principal.key_id", "and key_algorithm go with private_key_file");
       }
       if (principal.client_secret_file.empty()) return;
-      if (const auto secret = ReadClientSecret(principal.client_secret_file); !secret) {
+      if (const auto secret = storage::ReadSecretLine(principal.client_secret_file); !secret) {
         Problem("principal.client_secret_file", secret.error().ToString());
       }
       return;
@@ -309,7 +309,7 @@ class Checker {
   // Better now than at night.
   static Status TrySigning(const PrincipalConfig& principal) {
     net::ClientKey key{.pem = {}, .key_id = principal.key_id, .algorithm = principal.key_algorithm};
-    LITHIFY_TRY_ASSIGN(key.pem, ReadSecretFile(principal.private_key_file));
+    LITHIFY_TRY_ASSIGN(key.pem, storage::ReadSecretFile(principal.private_key_file));
     const SystemClock clock;
     SystemRandom random;
     const auto assertion =

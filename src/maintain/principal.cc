@@ -4,9 +4,9 @@
 #include <mutex>
 #include <utility>
 
-#include "maintain/secret_file.h"
 #include "net/client_assertion.h"
 #include "net/jwks.h"
+#include "storage/secret_file.h"
 
 namespace lithify::maintain {
 namespace {
@@ -15,14 +15,14 @@ namespace {
 std::function<Result<Secret>()> ProofOf(const PrincipalConfig& config, const Clock& clock,
                                         Random& random) {
   if (!config.client_secret_file.empty()) {
-    return [path = config.client_secret_file] { return ReadClientSecret(path); };
+    return [path = config.client_secret_file] { return storage::ReadSecretLine(path); };
   }
   if (config.private_key_file.empty()) return {};
   return [path = config.private_key_file, id = config.key_id, algorithm = config.key_algorithm,
           client = config.client_id, endpoint = config.token_endpoint, &clock,
           &random]() -> Result<Secret> {
     net::ClientKey key{.pem = {}, .key_id = id, .algorithm = algorithm};
-    LITHIFY_TRY_ASSIGN(key.pem, ReadSecretFile(path));
+    LITHIFY_TRY_ASSIGN(key.pem, storage::ReadSecretFile(path));
     auto assertion = net::SignClientAssertion(key, client, endpoint, clock, random);
     if (!assertion) return Fail(std::move(assertion.error()).In(path));
     return assertion;

@@ -1,4 +1,4 @@
-#include "maintain/secret_file.h"
+#include "storage/secret_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace lithify::maintain {
+namespace lithify::storage {
 namespace {
 
 constexpr size_t kBytesMax = size_t{64} * 1024;
@@ -67,7 +67,7 @@ Result<Secret> ReadSecretFile(const std::string& path) {
   return secret;
 }
 
-Result<Secret> ReadClientSecret(const std::string& path) {
+Result<Secret> ReadSecretLine(const std::string& path) {
   LITHIFY_TRY_ASSIGN(const Secret text, ReadSecretFile(path));
   std::string_view line = text.Reveal();
   if (line.ends_with('\n')) line.remove_suffix(1);
@@ -79,4 +79,4 @@ Result<Secret> ReadClientSecret(const std::string& path) {
   return Secret(line);
 }
 
-}  // namespace lithify::maintain
+}  // namespace lithify::storage
