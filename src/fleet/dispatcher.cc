@@ -27,6 +27,26 @@ constexpr Duration kKeysPause = seconds(30);
 constexpr size_t kNamesMax = 1 << 16;
 constexpr size_t kNotesMax = 100;
 
+// To a worker that cannot be spoken with at all.
+class NoLink final : public WorkerLink {
+ public:
+  explicit NoLink(Error error) : error_{true, std::move(error)} {}
+  LinkResult<WorkerStatus> AskStatus(Duration) override { return std::unexpected(error_); }
+  LinkResult<group::GroupResult> Compact(const GroupOrder&, const LinkTimes&, const OnProgress&,
+                                         const CancelFlag&) override {
+    return std::unexpected(error_);
+  }
+  LinkResult<void> Adopt(const std::string&, Duration) override { return std::unexpected(error_); }
+  LinkResult<void> Drop(const std::string&, Duration) override { return std::unexpected(error_); }
+  LinkResult<void> Refresh(const std::string&, const std::vector<storage::Loan>&,
+                           Duration) override {
+    return std::unexpected(error_);
+  }
+
+ private:
+  const LinkError error_;
+};
+
 std::string Name(const std::string& address, const std::string& id) {
   return id.empty() ? address : address + " (" + id + ")";
 }
@@ -146,7 +166,12 @@ void Dispatcher::ApplyOne(const Action& action) {
 
 std::shared_ptr<WorkerLink> Dispatcher::LinkOf(int worker) {
   auto& link = links_[worker];
-  if (link == nullptr) link = services_.make_link(placement_.AddressOf(worker));
+  if (link != nullptr) return link;
+  auto made = services_.make_link(placement_.AddressOf(worker));
+  if (made)
+    link = std::move(*made);
+  else
+    link = std::make_shared<NoLink>(std::move(made.error()));
   return link;
 }
 
@@ -211,7 +236,7 @@ void Dispatcher::Compact(int64_t id, const std::shared_ptr<Attempt>& attempt, Wo
     int64_t read = 0;
     {
       const std::lock_guard lock(mutex_);
-      read = attempt->read = std::max(attempt->read, bytes);
+      read = attempt->read += bytes;
       placement_.OnProgress(id, read, Now());
     }
     attempt->job->Tell(attempt->group, read);

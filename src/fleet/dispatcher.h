@@ -54,8 +54,9 @@ struct JobStory {
 
 struct DispatcherServices {
   std::unique_ptr<Discovery> discovery;
-  // Quick and without I/O: what cannot be reached says so when it is called. Any thread.
-  std::function<std::unique_ptr<WorkerLink>(const std::string& address)> make_link;
+  // Quick and without I/O: what cannot be reached says so when it is called. On an error there is
+  // no such worker. Any thread.
+  std::function<Result<std::unique_ptr<WorkerLink>>(const std::string& address)> make_link;
   const Clock& clock;
   Random& random;
   std::unique_ptr<Calls> calls;

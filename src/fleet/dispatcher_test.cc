@@ -135,16 +135,17 @@ class DispatcherTest : public testing::Test {
   }
   void Make(Result<std::vector<std::string>> found, const DispatcherOptions& options) {
     dispatcher_ = std::make_unique<Dispatcher>(
-        DispatcherServices{.discovery = std::make_unique<FixedDiscovery>(std::move(found)),
-                           .make_link =
-                               [this](const std::string& address) {
-                                 return std::make_unique<FakeLink>(
-                                     *workers_[static_cast<size_t>(std::stoi(address.substr(1)))]);
-                               },
-                           .clock = clock_,
-                           .random = random_,
-                           .calls = std::make_unique<ThreadCalls>(CallThreads{.compact = 16}),
-                           .on_job = [this](const JobStory& story) { story_ = story; }},
+        DispatcherServices{
+            .discovery = std::make_unique<FixedDiscovery>(std::move(found)),
+            .make_link = [this](const std::string& address) -> Result<std::unique_ptr<WorkerLink>> {
+              if (address == "?") return Fail(Code::kInvalid, "is no address");
+              return std::make_unique<FakeLink>(
+                  *workers_[static_cast<size_t>(std::stoi(address.substr(1)))]);
+            },
+            .clock = clock_,
+            .random = random_,
+            .calls = std::make_unique<ThreadCalls>(CallThreads{.compact = 16}),
+            .on_job = [this](const JobStory& story) { story_ = story; }},
         options);
   }
   static std::vector<group::FleetGroup> Groups(int count) {
@@ -224,6 +225,14 @@ TEST_F(DispatcherTest, AutoIsLocalBelowTheFloorAndRequireFails) {
   // What is asked for is above what is configured.
   EXPECT_FALSE(dispatcher_->Place(group::Distribution::kRequire, cancel_));
   workers_[0]->Let([&] { workers_[0]->reachable = true; });
+}
+
+TEST_F(DispatcherTest, AnAddressThatIsNoneIsNoWorker) {
+  DispatcherOptions options;
+  options.distribution = group::Distribution::kRequire;
+  Make(std::vector<std::string>{"?"}, options);
+  EXPECT_THAT(dispatcher_->Place({}, cancel_).error().message,
+              HasSubstr("0 of 1 worker is healthy, 1 needed; ?: invalid: is no address"));
 }
 
 TEST_F(DispatcherTest, RequireTellsWhyDiscoveryFoundNobody) {
