@@ -23,7 +23,7 @@ set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite group co
 set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite group job)
 set(LITHIFY_MAY_USE_flightsql base)
 set(LITHIFY_MAY_USE_serve base net config observe storage catalog table plan rewrite group job embed flightsql sql)
-set(LITHIFY_MAY_USE_maintain base config net observe storage catalog table plan job embed)
+set(LITHIFY_MAY_USE_maintain base config net observe storage catalog table plan group job embed)
 
 # What acts for callers and what acts on its own as a second identity never reach each other, by
 # whatever way (R003): a list that joins them is refused before anything is compiled.

@@ -24,6 +24,7 @@
 #include "net/http.h"
 #include "observe/progress.h"
 #include "report_text.h"
+#include "workers/open_fleet.h"
 
 namespace lithify {
 namespace {
@@ -120,11 +121,15 @@ Result<int> RunService(const maintain::Configuration& config, const Options& opt
           ? observe::MakeProgress(STDERR_FILENO, observe::DetectProgressMode(STDERR_FILENO), clock,
                                   "maintain")
           : observe::MakeSilentProgress();
-  LITHIFY_TRY_ASSIGN(const auto service,
-                     maintain::Service::Make(config, embed::ProcessEnvironment(), *progress,
+  LITHIFY_TRY_ASSIGN(const auto workers, apps::OpenFleet(config.shared.fleet, [](const auto& line) {
+                       daemon::Tell(kProgram, "workers: " + line);
+                     }));
+  LITHIFY_TRY_ASSIGN(const auto service, maintain::Service::Make(
+                                             config, embed::ProcessEnvironment(), *progress,
                                              [](const Error& error) {
                                                daemon::Tell(kProgram, "audit: " + error.ToString());
-                                             }));
+                                             },
+                                             nullptr, workers ? &workers->fleet() : nullptr));
   std::thread waiter([&] {
     signals.Wait();
     service->Stop();

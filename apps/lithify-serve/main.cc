@@ -9,6 +9,7 @@
 #include "embed/environment.h"
 #include "embed/hive_session.h"
 #include "serve/server.h"
+#include "workers/open_fleet.h"
 
 namespace lithify {
 namespace {
@@ -35,10 +36,15 @@ Status Serve(const Options& options) {
   LITHIFY_TRY_ASSIGN(
       const config::HiveConfig config,
       embed::LoadConfig("", options.config_file, embed::ProcessEnvironment(), overrides));
-  LITHIFY_TRY_ASSIGN(const auto server,
-                     serve::Server::Make(config, LITHIFY_VERSION, [](const Error& error) {
-                       daemon::Tell(kProgram, "audit: " + error.ToString());
+  LITHIFY_TRY_ASSIGN(const auto workers, apps::OpenFleet(config.fleet, [](const auto& line) {
+                       daemon::Tell(kProgram, "workers: " + line);
                      }));
+  LITHIFY_TRY_ASSIGN(const auto server, serve::Server::Make(
+                                            config, LITHIFY_VERSION,
+                                            [](const Error& error) {
+                                              daemon::Tell(kProgram, "audit: " + error.ToString());
+                                            },
+                                            nullptr, workers ? &workers->fleet() : nullptr));
   daemon::Warn(kProgram, server->Warnings());
   if (options.check) return {};
 

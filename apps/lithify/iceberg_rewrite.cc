@@ -20,6 +20,7 @@ struct Options {
   std::string max_group_size = {};
   std::string job_order = "none";
   std::string strategy = "binpack";
+  std::string distributed = {};
   job::RewriteRequest request = {};
   std::optional<int> output_spec_id = {};
 };
@@ -52,6 +53,15 @@ Status ReadSizes(const Options& options, plan::RewriteOptions& out) {
   return size(options.max_group_size, "--max-file-group-size-bytes", out.max_file_group_size_bytes);
 }
 
+Result<std::optional<group::Distribution>> ParseDistribution(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  if (text == "auto") return group::Distribution::kAuto;
+  if (text == "local") return group::Distribution::kLocal;
+  if (text == "require") return group::Distribution::kRequire;
+  return Fail(Code::kInvalid, "\"" + text + "\" is neither auto, local nor require",
+              "--distributed");
+}
+
 Result<job::RewriteRequest> MakeRequest(const Options& options, const catalog::TableIdent& ident) {
   if (options.strategy != "binpack") {
     return Fail(Code::kUnsupported, "strategy \"" + options.strategy + "\" is not there yet",
@@ -60,6 +70,7 @@ Result<job::RewriteRequest> MakeRequest(const Options& options, const catalog::T
   job::RewriteRequest request = options.request;
   request.ident = ident;
   request.output_spec_id = options.output_spec_id;
+  LITHIFY_TRY_ASSIGN(request.distribution, ParseDistribution(options.distributed));
   LITHIFY_TRY(ReadSizes(options, request.options));
   LITHIFY_TRY_ASSIGN(request.options.rewrite_job_order, ParseOrder(options.job_order));
   return request;
@@ -168,6 +179,9 @@ void AddRewriteDataFiles(CLI::App& app, Command& chosen) {
       ->add_option("--max-output-partitions", request.max_output_partitions,
                    "Partitions at most that one group's rows go to, with --output-spec-id")
       ->capture_default_str();
+  command->add_option("--distributed", options->distributed,
+                      "Whether workers rewrite: auto, local or require (default: "
+                      "fleet.distribution)");
   command->add_option("--branch", request.branch, "Branch to work on")->capture_default_str();
   command->add_option("--strategy", options->strategy, "binpack")->capture_default_str();
   command->callback([options, &chosen] { chosen = [options] { return RunRewrite(*options); }; });

@@ -1,5 +1,6 @@
 #include "iceberg_table.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "base/text.h"
@@ -32,16 +33,24 @@ Result<OpenedTable> OpenTable(const TableOptions& options, const std::string& pr
   LITHIFY_TRY_ASSIGN(const auto config, LoadConfig(options.common));
   LITHIFY_TRY_ASSIGN(auto chosen, embed::ChooseCatalog(config, name.catalog, options.catalog_uri,
                                                        options.warehouse));
+  std::unique_ptr<apps::OpenedFleet> workers;
+  if (procedure == "rewrite_data_files") {
+    LITHIFY_TRY_ASSIGN(workers, apps::OpenFleet(config.fleet, [](const std::string& line) {
+                         std::fprintf(stderr, "workers: %s\n", line.c_str());
+                       }));
+  }
   LITHIFY_TRY_ASSIGN(auto session,
                      embed::IcebergSession::Open(
                          config, chosen,
                          {.procedure = procedure,
                           .ident = name.ident,
                           .stop = [&cancel = CatchSignals()] { return cancel.requested(); },
+                          .fleet = workers ? &workers->fleet() : nullptr,
                           .on_audit_error = PrintUnrecorded},
                          embed::ProcessEnvironment()));
   if (config.low_priority) embed::LowerThreadPriority();
-  return OpenedTable{.session = std::move(session), .ident = name.ident};
+  return OpenedTable{
+      .workers = std::move(workers), .session = std::move(session), .ident = name.ident};
 }
 
 int TableExit(const Error& error) {

@@ -11,6 +11,7 @@
 #include "embed/iceberg_session.h"
 #include "job/iceberg_job.h"
 #include "session.h"
+#include "workers/open_fleet.h"
 
 namespace lithify::cli {
 
@@ -26,6 +27,7 @@ void AddTable(CLI::App& command, TableOptions& options);
 void AddLimits(CLI::App& command, TableOptions& options);
 
 struct OpenedTable {
+  std::unique_ptr<apps::OpenedFleet> workers = {};  // Null: none are configured, or needed.
   std::unique_ptr<embed::IcebergSession> session;
   catalog::TableIdent ident;
 };

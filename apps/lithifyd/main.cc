@@ -19,6 +19,7 @@
 #include "maintain/maintenance_config.h"
 #include "maintenance_half.h"
 #include "serve/server.h"
+#include "workers/open_fleet.h"
 
 namespace lithify {
 namespace {
@@ -92,11 +93,14 @@ Result<int> Coordinate(const Options& options) {
     sightings =
         std::make_unique<job::TableSightings>(config.maintain.maintenance.property_prefixes);
   }
-  LITHIFY_TRY_ASSIGN(
-      const auto server,
-      serve::Server::Make(
-          config.serve, LITHIFY_VERSION,
-          [&tell](const Error& error) { tell("audit: " + error.ToString()); }, sightings.get()));
+  // Each half has its own: nothing that the one sends to workers passes through the other.
+  const auto told = [&tell](const std::string& line) { tell("workers: " + line); };
+  LITHIFY_TRY_ASSIGN(const auto workers, apps::OpenFleet(config.serve.fleet, told));
+  LITHIFY_TRY_ASSIGN(const auto server,
+                     serve::Server::Make(
+                         config.serve, LITHIFY_VERSION,
+                         [&tell](const Error& error) { tell("audit: " + error.ToString()); },
+                         sightings.get(), workers ? &workers->fleet() : nullptr));
   daemon::Warn(kProgram, server->Warnings());
   if (options.check) return daemon::kDone;
 

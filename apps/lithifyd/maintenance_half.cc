@@ -12,12 +12,17 @@ Result<std::unique_ptr<MaintenanceHalf>> MaintenanceHalf::Make(
     const maintain::Configuration& config, std::function<void(const std::string&)> tell,
     const job::TableSightings* sightings) {
   std::unique_ptr<MaintenanceHalf> half(new MaintenanceHalf(std::move(tell)));
-  LITHIFY_TRY_ASSIGN(half->service_, maintain::Service::Make(
-                                         config, embed::ProcessEnvironment(), *half->progress_,
-                                         [&told = half->tell_](const Error& error) {
-                                           told("audit: " + error.ToString());
-                                         },
-                                         sightings));
+  LITHIFY_TRY_ASSIGN(
+      half->workers_,
+      apps::OpenFleet(config.shared.fleet, [&told = half->tell_](const std::string& line) {
+        told("workers: " + line);
+      }));
+  LITHIFY_TRY_ASSIGN(
+      half->service_,
+      maintain::Service::Make(
+          config, embed::ProcessEnvironment(), *half->progress_,
+          [&told = half->tell_](const Error& error) { told("audit: " + error.ToString()); },
+          sightings, half->workers_ ? &half->workers_->fleet() : nullptr));
   return half;
 }
 

@@ -12,6 +12,7 @@
 #include "job/table_sightings.h"
 #include "maintain/service.h"
 #include "observe/progress.h"
+#include "workers/open_fleet.h"
 
 namespace lithify {
 
@@ -36,6 +37,7 @@ class MaintenanceHalf {
 
   const std::function<void(const std::string&)> tell_;
   const std::unique_ptr<observe::Progress> progress_ = observe::MakeSilentProgress();
+  std::unique_ptr<apps::OpenedFleet> workers_;  // Null: none are configured.
   std::unique_ptr<maintain::Service> service_;
   std::atomic<bool> died_{false};
   std::thread thread_;

@@ -122,7 +122,8 @@ Result<std::unique_ptr<Service>> Service::Make(const Configuration& config,
                                                embed::Environment environment,
                                                observe::Progress& progress,
                                                const std::function<void(const Error&)>& told,
-                                               const job::TableSightings* sightings) {
+                                               const job::TableSightings* sightings,
+                                               group::Fleet* fleet) {
   const MaintenanceConfig& own = config.maintenance;
   if (own.mode == Mode::kOff) {
     return Fail(Code::kInvalid, "the mode is \"off\"", "maintenance.mode",
@@ -146,15 +147,15 @@ Result<std::unique_ptr<Service>> Service::Make(const Configuration& config,
   service->sighted_ = KnowsWhatCallersTouch(config);
   if (service->sighted_) catalog = nullptr;  // Not to be asked.
   if (catalog == nullptr && own.trees.empty()) return service;
-  LITHIFY_TRY(
-      service->MakeScheduler(config.shared, catalog, own, std::move(environment), progress, told));
+  LITHIFY_TRY(service->MakeScheduler(config.shared, catalog, own, std::move(environment), progress,
+                                     told, fleet));
   return service;
 }
 
 Status Service::MakeScheduler(const config::HiveConfig& shared,
                               const config::CatalogConfig* catalog, const MaintenanceConfig& own,
                               embed::Environment environment, observe::Progress& progress,
-                              const std::function<void(const Error&)>& told) {
+                              const std::function<void(const Error&)>& told, group::Fleet* fleet) {
   if (catalog != nullptr && !own.principal.empty() && embed::IsRestCatalog(catalog->uri)) {
     LITHIFY_TRY_ASSIGN(principal_, Principal::Make(own.principal, clock_, random_));
   }
@@ -171,7 +172,7 @@ Status Service::MakeScheduler(const config::HiveConfig& shared,
   }
   if (catalog != nullptr) {
     sessions_ = MakeTableSessions(logged, *catalog, principal_.get(), std::move(environment),
-                                  options_.ranking.model.threads);
+                                  options_.ranking.model.threads, fleet);
   }
   const std::string file = std::filesystem::path(StateFilePath(own)).filename().string();
   state_ = std::make_unique<StateFile>(*state_store_, file);

@@ -48,11 +48,13 @@ class Service {
   //
   // In mode advisory without a principal, of a REST catalog, no tick makes a request either (R020):
   // it reports the tables of `sightings`, which outlives it; null: there is nothing to report (T2).
+  // `fleet`: workers that jobs may go to, which outlive it; null: there are none.
   static Result<std::unique_ptr<Service>> Make(const Configuration& config,
                                                embed::Environment environment,
                                                observe::Progress& progress,
                                                const std::function<void(const Error&)>& told,
-                                               const job::TableSightings* sightings = nullptr);
+                                               const job::TableSightings* sightings = nullptr,
+                                               group::Fleet* fleet = nullptr);
 
   TickReport Tick(const TickOptions& tick);
   // Ticks every scheduler.tick until Stop(); `done` gets each report. What runs longer than the
@@ -70,7 +72,8 @@ class Service {
   // `catalog` null: of trees alone.
   Status MakeScheduler(const config::HiveConfig& shared, const config::CatalogConfig* catalog,
                        const MaintenanceConfig& own, embed::Environment environment,
-                       observe::Progress& progress, const std::function<void(const Error&)>& told);
+                       observe::Progress& progress, const std::function<void(const Error&)>& told,
+                       group::Fleet* fleet);
 
   TickReport Look(const TickOptions& tick);
 

@@ -48,11 +48,12 @@ class PrincipalSession final : public TableSession {
 class PrincipalSessions final : public TableSessions {
  public:
   PrincipalSessions(config::HiveConfig config, config::CatalogConfig catalog,
-                    const Principal* principal, embed::Environment environment)
+                    const Principal* principal, embed::Environment environment, group::Fleet* fleet)
       : config_(std::move(config)),
         catalog_(std::move(catalog)),
         principal_(principal),
-        environment_(std::move(environment)) {}
+        environment_(std::move(environment)),
+        fleet_(fleet) {}
 
   Result<std::unique_ptr<TableSession>> Open(const SessionRequest& request) override {
     embed::IcebergSession::Call call;
@@ -60,6 +61,7 @@ class PrincipalSessions final : public TableSessions {
     call.ident = request.ident;
     call.principal = actor();
     call.stop = request.stop;
+    call.fleet = fleet_;
     if (request.looks_around) call.cache = looked_at_;
     std::unique_ptr<JobCredential> credential;
     if (principal_ != nullptr) {
@@ -99,6 +101,7 @@ class PrincipalSessions final : public TableSessions {
   const config::CatalogConfig catalog_;
   const Principal* const principal_;
   const embed::Environment environment_;
+  group::Fleet* const fleet_;
   const std::shared_ptr<catalog::TableCache> looked_at_ =
       std::make_shared<catalog::TableCache>(kLookedAt);
 };
@@ -108,7 +111,8 @@ class PrincipalSessions final : public TableSessions {
 std::unique_ptr<TableSessions> MakeTableSessions(const config::HiveConfig& config,
                                                  const config::CatalogConfig& catalog,
                                                  const Principal* principal,
-                                                 embed::Environment environment, int threads) {
+                                                 embed::Environment environment, int threads,
+                                                 group::Fleet* fleet) {
   config::HiveConfig own = config;
   own.jobs = threads;
   config::CatalogConfig bare = catalog;
@@ -121,7 +125,7 @@ std::unique_ptr<TableSessions> MakeTableSessions(const config::HiveConfig& confi
                   [](const auto& header) { return net::MayBeCredential(header.first); });
   }
   return std::make_unique<PrincipalSessions>(std::move(own), std::move(bare), principal,
-                                             std::move(environment));
+                                             std::move(environment), fleet);
 }
 
 }  // namespace lithify::maintain

@@ -15,6 +15,7 @@
 #include "catalog/rest_catalog.h"
 #include "config/config.h"
 #include "embed/environment.h"
+#include "group/fleet.h"
 #include "job/iceberg_job.h"
 #include "maintain/opt_in_catalog.h"
 #include "maintain/principal.h"
@@ -61,11 +62,13 @@ class TableSessions {
 // commit needs a token that lives so long, to outlast the request.
 inline constexpr Duration kCommitTokenLife = std::chrono::seconds(30);
 // All but `config` and `catalog`, which are copied, outlive the result. `threads`: of one session's
-// job.
+// job. `fleet`: workers that jobs may go to, with the storage keys that the catalog lends and never
+// with a token; null: there are none.
 std::unique_ptr<TableSessions> MakeTableSessions(const config::HiveConfig& config,
                                                  const config::CatalogConfig& catalog,
                                                  const Principal* principal,
-                                                 embed::Environment environment, int threads);
+                                                 embed::Environment environment, int threads,
+                                                 group::Fleet* fleet = nullptr);
 
 }  // namespace lithify::maintain
 

@@ -32,8 +32,8 @@ class FlightSqlServer final : public Server {
         sessions_({.idle = config_.server.session_idle, .absolute = config_.server.session_max},
                   clock_, random_) {}
 
-  Status Assemble(job::TableSightings* sightings) {
-    LITHIFY_TRY_ASSIGN(auto access, TableAccess::Make(config_, clock_, told_, sightings));
+  Status Assemble(job::TableSightings* sightings, group::Fleet* fleet) {
+    LITHIFY_TRY_ASSIGN(auto access, TableAccess::Make(config_, clock_, told_, sightings, fleet));
     LITHIFY_TRY_ASSIGN(authenticator_, MakeAuthenticator(config_.auth, clock_, random_));
     executor_ = std::make_unique<Executor>(std::move(access), jobs_, clock_);
     return {};
@@ -84,13 +84,14 @@ class FlightSqlServer final : public Server {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::Make(const config::HiveConfig& config, std::string version,
-                                             Told told, job::TableSightings* sightings) {
+                                             Told told, job::TableSightings* sightings,
+                                             group::Fleet* fleet) {
   config::HiveConfig own = config;
   // One log for all that the server does, whatever catalog it is in.
   if (own.audit_log.path.empty()) own.audit_log.path = embed::StatePath("server.audit.jsonl");
   auto server =
       std::make_unique<FlightSqlServer>(std::move(own), std::move(version), std::move(told));
-  LITHIFY_TRY(server->Assemble(sightings));
+  LITHIFY_TRY(server->Assemble(sightings, fleet));
   return server;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "config/config.h"
+#include "group/fleet.h"
 #include "job/table_sightings.h"
 
 namespace lithify::serve {
@@ -20,10 +21,12 @@ class Server {
   // kInvalid: the configuration does not do for a server, as TableAccess::Make and
   // MakeAuthenticator tell. Starts no thread, opens no file, makes no request. `told` gets what
   // cannot be written to the audit log; any thread. `version` is what clients are told.
-  // `sightings`, unless null, is told of each table that is loaded for a caller, and outlives it.
+  // `sightings`, unless null, is told of each table that is loaded for a caller, and outlives it;
+  // so does `fleet`, which callers' jobs may go to.
   static Result<std::unique_ptr<Server>> Make(const config::HiveConfig& config, std::string version,
                                               std::function<void(const Error&)> told,
-                                              job::TableSightings* sightings = nullptr);
+                                              job::TableSightings* sightings = nullptr,
+                                              group::Fleet* fleet = nullptr);
   virtual ~Server() = default;
 
   // Of the configuration, to be told at the start; they stop nothing.

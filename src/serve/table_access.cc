@@ -102,10 +102,10 @@ Status CallerToken::Invalidate(const Secret&) {
 
 Result<TableAccess> TableAccess::Make(const config::HiveConfig& config, const Clock& clock,
                                       embed::AuditErrorHandler audit_failed,
-                                      job::TableSightings* sightings) {
+                                      job::TableSightings* sightings, group::Fleet* fleet) {
   const std::vector<std::string> problems = ProblemsOf(config);
   if (problems.empty()) {
-    return TableAccess(config, clock, std::move(audit_failed), sightings);
+    return TableAccess(config, clock, std::move(audit_failed), sightings, fleet);
   }
   std::string message = "the configuration does not do for a server:";
   for (const std::string& problem : problems) message += "\n  " + problem;
@@ -181,6 +181,7 @@ Result<std::unique_ptr<embed::IcebergSession>> TableAccess::Open(
     if (sightings_ == nullptr) return guarded;
     return std::make_unique<SightingCatalog>(std::move(guarded), catalog, *sightings_, *clock_);
   };
+  opened.fleet = fleet_;
   opened.on_audit_error = audit_failed_;
   opened.only_lent_storage = true;
   opened.no_local_files = !config_.server.local_files;

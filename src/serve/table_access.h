@@ -20,6 +20,7 @@
 #include "config/config.h"
 #include "embed/audit.h"
 #include "embed/iceberg_session.h"
+#include "group/fleet.h"
 #include "job/table_sightings.h"
 #include "net/token.h"
 #include "serve/caller.h"
@@ -72,10 +73,11 @@ class TableAccess {
   // of its own, [s3] keys, or a SQLite catalog without server.local_files.
   // `clock` outlives it. `audit_failed` gets what cannot be written to the audit log where the work
   // goes on without it; thread-safe. `sightings`, unless null, is told of each table that is loaded
-  // for a caller, and outlives it.
+  // for a caller, and outlives it; so does `fleet`, which callers' jobs may go to.
   static Result<TableAccess> Make(const config::HiveConfig& config, const Clock& clock,
                                   embed::AuditErrorHandler audit_failed,
-                                  job::TableSightings* sightings = nullptr);
+                                  job::TableSightings* sightings = nullptr,
+                                  group::Fleet* fleet = nullptr);
 
   // The catalog called `name`; empty: that of the session, else the server's. kNotFound, with those
   // that there are.
@@ -102,17 +104,19 @@ class TableAccess {
 
  private:
   TableAccess(config::HiveConfig config, const Clock& clock, embed::AuditErrorHandler audit_failed,
-              job::TableSightings* sightings)
+              job::TableSightings* sightings, group::Fleet* fleet)
       : config_(std::move(config)),
         clock_(&clock),
         audit_failed_(std::move(audit_failed)),
-        sightings_(sightings) {}
+        sightings_(sightings),
+        fleet_(fleet) {}
   const config::CatalogConfig* Find(const std::string& name) const;
 
   config::HiveConfig config_;
   const Clock* clock_;
   embed::AuditErrorHandler audit_failed_;
   job::TableSightings* sightings_;  // Null: nobody wants to know.
+  group::Fleet* fleet_;             // Null: there are no workers.
 };
 
 }  // namespace lithify::serve
