@@ -29,6 +29,7 @@ void AddInitState(CLI::App& app, Command& chosen);
 void AddServe(CLI::App& app, Command& chosen);
 void AddMaintain(CLI::App& app, Command& chosen);
 void AddDaemon(CLI::App& app, Command& chosen);
+void AddWorker(CLI::App& app, Command& chosen);
 void AddSql(CLI::App& app, Command& chosen);
 
 }  // namespace lithify::cli

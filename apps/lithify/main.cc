@@ -54,6 +54,7 @@ int Main(int argc, char** argv) {
   AddServe(app, chosen);
   AddMaintain(app, chosen);
   AddDaemon(app, chosen);
+  AddWorker(app, chosen);
   AddSql(app, chosen);
   if (argc == 1) {
     std::fputs(app.help().c_str(), stderr);

@@ -1,5 +1,5 @@
-// lithify serve, maintain, daemon and sql: lithify-serve, lithify-maintain, lithifyd and
-// lithify-sql, beside this program.
+// lithify serve, maintain, daemon, worker and sql: lithify-serve, lithify-maintain, lithifyd,
+// lithify-worker and lithify-sql, beside this program.
 #include <unistd.h>
 
 #include <cerrno>
@@ -55,6 +55,11 @@ void AddMaintain(CLI::App& app, Command& chosen) {
 
 void AddDaemon(CLI::App& app, Command& chosen) {
   AddProgram(app, chosen, "daemon", "lithifyd", "The server and maintenance in one process");
+}
+
+void AddWorker(CLI::App& app, Command& chosen) {
+  AddProgram(app, chosen, "worker", "lithify-worker",
+             "Rewrite file groups for a coordinator elsewhere");
 }
 
 void AddSql(CLI::App& app, Command& chosen) {

@@ -36,7 +36,7 @@ constexpr std::array kRoleKeys = {
     RoleKey{"hour", ColumnRole::kHour, "hour"},          RoleKey{"date", ColumnRole::kDate, ""}};
 
 // Sections that a module above reads by itself.
-constexpr std::array<std::string_view, 1> kOthers = {"maintenance"};
+constexpr std::array<std::string_view, 2> kOthers = {"maintenance", "worker"};
 
 std::string ToText(std::string_view text) { return std::string(text); }
 
