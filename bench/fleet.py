@@ -195,7 +195,7 @@ class Fleet:
         expected = facts["rows"] - facts["deleted"]
         if result["rows_out"] != expected or result["distributed"] != (distribution == "require"):
             raise measure.Failed(f"{distribution}: {result}")
-        self.lithify("rollback-to-snapshot", "--snapshot-id", str(facts["snapshot"]))
+        self.lithify("rollback-to-snapshot", str(facts["snapshot"]))
         return {"wall": wall, "coordinator": moved["coord"],
                 "workers": sum(moved[name] for name in self.workers),
                 "bytes_in": result["bytes_in"], "bytes_out": result["bytes_out"],

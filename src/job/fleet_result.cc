@@ -7,10 +7,14 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "group/target.h"
 
 namespace lithify::job {
 namespace {
+
+// Of an output: most footers are smaller, and what passes through a coordinator is to be little.
+constexpr int64_t kFooterReadBytes = 16 * kKiB;
 
 constexpr const char* kHint =
     "nothing was committed; what the worker wrote stays as evidence until orphan files are removed";
@@ -77,7 +81,7 @@ Status CheckFooter(const FleetCheck& check, const iceberg::DataFile& output) {
   const auto place = check.services.locations.Resolve(output.file_path);
   if (!place) return Fail(Error(place.error()).In(output.file_path));
   const auto runner = check.services.make_runner(*place->store);
-  const auto facts = runner->Inspect({.key = place->key});
+  const auto facts = runner->Inspect({.key = place->key}, kFooterReadBytes);
   if (!facts && facts.error().code == Code::kNotFound) {
     return Wrong("an output is not there", output.file_path);
   }

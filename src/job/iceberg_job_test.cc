@@ -49,7 +49,7 @@ class CountingRunner final : public rewrite::GroupRunner {
   };
   CountingRunner(storage::Store& store, State& state) : store_(store), state_(state) {}
 
-  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo&) override {
+  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo&, int64_t) override {
     return rewrite::FileFacts();
   }
   Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,

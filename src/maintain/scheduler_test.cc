@@ -33,7 +33,8 @@ class CountingRunner final : public rewrite::GroupRunner {
  public:
   CountingRunner(storage::Store& store, const std::function<void()>& on_run)
       : store_(store), on_run_(on_run) {}
-  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo& /*file*/) override {
+  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo& /*file*/,
+                                     int64_t /*first_read*/) override {
     return rewrite::FileFacts();
   }
   Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& /*request*/,

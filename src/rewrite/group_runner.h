@@ -209,8 +209,9 @@ class GroupRunner {
 
   // Reads the footer only, unless the facts of this version are known. `object`: as it was listed,
   // or its key alone. kCorrupt for a file that is no readable Parquet (0 bytes, truncated);
-  // kConflict if it is another version by now.
-  virtual Result<FileFacts> Inspect(const storage::ObjectInfo& object) = 0;
+  // kConflict if it is another version by now. `first_read`: so many bytes from the end are asked
+  // for at first, where the footer is known to be small; 0: as many as are worth a request.
+  virtual Result<FileFacts> Inspect(const storage::ObjectInfo& object, int64_t first_read = 0) = 0;
 
   // What Run() would do, as far as the inputs' footers tell: their pages are not read, and nothing
   // is written. Errors are those of opening and planning, as from Run(). Of the request's functions

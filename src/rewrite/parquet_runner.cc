@@ -90,7 +90,7 @@ class ParquetRunner final : public GroupRunner {
   ParquetRunner(storage::Store& store, int64_t memory_bytes)
       : store_(store), memory_bytes_(memory_bytes) {}
 
-  Result<FileFacts> Inspect(const storage::ObjectInfo& object) override {
+  Result<FileFacts> Inspect(const storage::ObjectInfo& object, int64_t first_read) override {
     const std::string& key = object.key;
     storage::ObjectInfo info = object;
     // A disk tells more than its listings do. Elsewhere that is a request.
@@ -101,8 +101,10 @@ class ParquetRunner final : public GroupRunner {
     ReaderCache cache(store_, 1);
     auto file = MakeArrowFile(cache, info, nullptr);
     auto facts = GuardParquet(key, [&]() -> Result<FileFacts> {
-      LITHIFY_TRY_ASSIGN(const auto footer,
-                         ReadFooter(*file, info.size, kinds_, FooterReadBytes(store_, info.size)));
+      LITHIFY_TRY_ASSIGN(
+          const auto footer,
+          ReadFooter(*file, info.size, kinds_,
+                     first_read > 0 ? first_read : FooterReadBytes(store_, info.size)));
       return FactsFrom(*footer, info.size);
     });
     if (!facts && facts.error().code == Code::kUnsupported) {

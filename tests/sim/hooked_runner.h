@@ -2,6 +2,7 @@
 #ifndef LITHIFY_TESTS_SIM_HOOKED_RUNNER_H_
 #define LITHIFY_TESTS_SIM_HOOKED_RUNNER_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -17,8 +18,9 @@ class HookedRunner final : public rewrite::GroupRunner {
   HookedRunner(rewrite::GroupRunner& runner, Hook before_run)
       : runner_(runner), before_run_(std::move(before_run)) {}
 
-  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo& object) override {
-    return runner_.Inspect(object);
+  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo& object,
+                                     int64_t first_read) override {
+    return runner_.Inspect(object, first_read);
   }
   Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,
                                     const CancelFlag& cancel) override {

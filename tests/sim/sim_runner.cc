@@ -88,7 +88,8 @@ Result<SimFile> SimRunner::Read(const std::string& key) {
   return DecodeSimFile(blob.bytes);
 }
 
-Result<rewrite::FileFacts> SimRunner::Inspect(const storage::ObjectInfo& object) {
+Result<rewrite::FileFacts> SimRunner::Inspect(const storage::ObjectInfo& object,
+                                              int64_t /*first_read*/) {
   LITHIFY_TRY_ASSIGN(SimFile file, Read(object.key));
   rewrite::FileFacts facts;
   facts.rows = static_cast<int64_t>(file.rows.size());

@@ -28,7 +28,8 @@ class SimRunner final : public rewrite::GroupRunner {
  public:
   explicit SimRunner(storage::Store& store) : store_(store) {}
 
-  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo& object) override;
+  Result<rewrite::FileFacts> Inspect(const storage::ObjectInfo& object,
+                                     int64_t first_read) override;
   Result<rewrite::TierPlan> Explain(const rewrite::GroupRequest& request,
                                     const CancelFlag& cancel) override;
   Result<rewrite::GroupReport> Run(const rewrite::GroupRequest& request,
