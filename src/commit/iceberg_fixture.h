@@ -48,7 +48,8 @@ class IcebergTable : public testing::Test {
                        kRoot + R"(","last-updated-ms":1,"last-column-id":2,)";
     const std::string fields =
         R"("type":"struct","fields":[{"id":1,"name":"id","required":false,"type":"long"},)"
-        R"({"id":2,"name":"day","required":false,"type":"int"}])";
+        R"({"id":2,"name":"day","required":false,"type":")" +
+        day_type_ + R"("}])";
     text += R"("schemas":[{"schema-id":0,)" + fields + R"(},{"schema-id":1,)" + fields + "}],";
     if (version == 1) text += R"("schema":{"schema-id":0,)" + fields + "},";
     const std::string by_day =
@@ -278,7 +279,8 @@ class IcebergTable : public testing::Test {
   CancelFlag cancel_;
   std::vector<Duration> slept_;
   std::function<void()> on_sleep_;
-  std::string sort_order_;  // Of tables that Create() makes: one field as JSON. Empty: none.
+  std::string day_type_ = "int";  // Of tables that Create() makes.
+  std::string sort_order_;        // Of tables that Create() makes: one field as JSON. Empty: none.
 
  private:
   std::string Put(const std::string& name, const std::string& bytes) {

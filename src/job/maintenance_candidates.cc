@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/delete_index.h"
+#include "plan/partition_time.h"
 #include "plan/write_rates.h"
 
 namespace lithify::job {
@@ -46,13 +47,22 @@ Result<TableDebt> LoadTableDebt(IcebergJob& job, const catalog::TableIdent& iden
     debt.partitions.push_back(loaded.live.partitions[partition]);
     debt.candidates.push_back(std::move(candidates[*idle]));
   }
+  for (const iceberg::PartitionKey& partition : debt.partitions) {
+    debt.ends.push_back(plan::PartitionEnd(loaded.metadata, partition));
+  }
   return debt;
 }
 
 std::vector<plan::MaintenanceCandidate> TableDebt::At(Time now, const TableReads& reads) const {
   const double later = std::max(0.0, std::chrono::duration<double>(now - looked_at).count());
   std::vector<plan::MaintenanceCandidate> then = candidates;
-  for (plan::MaintenanceCandidate& candidate : then) {
+  for (size_t i = 0; i < then.size(); ++i) {
+    plan::MaintenanceCandidate& candidate = then[i];
+    if (reads.life && ends[i]) {
+      constexpr double kDay = 86'400;
+      candidate.read_life_days =
+          std::max(0.0, std::chrono::duration<double>(*ends[i] + *reads.life - now).count() / kDay);
+    }
     candidate.reads = reads.reads;
     candidate.read_days = reads.days;
     if (candidate.seconds_since_write) *candidate.seconds_since_write += later;

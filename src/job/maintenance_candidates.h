@@ -5,6 +5,7 @@
 #define LITHIFY_JOB_MAINTENANCE_CANDIDATES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ namespace lithify::job {
 struct TableReads {
   double reads = 0;
   double days = 0;
+  // How long after its time a partition is read, as its owner or the configuration says.
+  std::optional<Duration> life = {};
 };
 
 // Of one snapshot of a table.
@@ -34,6 +37,7 @@ struct TableDebt {
   // The partitions in which a rewrite is planned; if there are none, one that says why not.
   std::vector<plan::MaintenanceCandidate> candidates;
   std::vector<iceberg::PartitionKey> partitions;  // Of the candidates.
+  std::vector<std::optional<Time>> ends;          // Likewise: plan::PartitionEnd().
 
   // The candidates some time later, with what is known of reads.
   std::vector<plan::MaintenanceCandidate> At(Time now, const TableReads& reads) const;

@@ -131,6 +131,10 @@ std::vector<MaintenanceField> WorkFields() {
                          AT(budget.namespace_commits)),
       config::CountField("maintenance.budget.gain_percent_min", 0, 1'000'000,
                          AT(budget.gain_percent_min)),
+      config::CountField("maintenance.reads.life_days", 1, 3660, AT(reads.life_days)),
+      config::CountField("maintenance.reads.partition_days", 0, 36'600, AT(reads.partition_days)),
+      config::CountField("maintenance.reads.selective_percent", 0, 100,
+                         AT(reads.selective_percent)),
       config::BoolField("maintenance.polaris.conflict_rollback", AT(polaris.conflict_rollback)),
       config::BoolField("maintenance.polaris.policies", AT(polaris.policies)),
   };

@@ -112,6 +112,13 @@ struct BudgetConfig {
   int gain_percent_min = 100;
 };
 
+// [maintenance.reads]: what is assumed of reads where nothing tells.
+struct ReadsConfig {
+  int life_days = 30;          // What a rewrite saves is counted for so long at most.
+  int partition_days = 0;      // So long after its time a partition is read; 0: nobody knows.
+  int selective_percent = 50;  // Of the reads of a table with a sort order: those by its key.
+};
+
 // [maintenance.polaris]: what only that catalog knows.
 struct PolarisConfig {
   bool conflict_rollback =
@@ -134,6 +141,7 @@ struct MaintenanceConfig {
   SchedulerConfig scheduler;
   CompactionConfig compaction;
   BudgetConfig budget;
+  ReadsConfig reads;
   PolarisConfig polaris;
 
   // `mode = "active"` implies it unless the file says otherwise (R047).

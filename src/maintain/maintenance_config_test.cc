@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "maintain/service.h"
 #include "net/client_key_pair.h"
 
 namespace lithify::maintain {
@@ -110,6 +111,23 @@ TEST(MaintenanceConfig, Defaults) {
   EXPECT_EQ(c.compaction.strategy, Strategy::kBinpack);
   EXPECT_EQ(c.budget.bytes, 0);
   EXPECT_FALSE(c.polaris.conflict_rollback);
+}
+
+TEST(MaintenanceConfig, WhatTheSchedulerTakesOfIt) {
+  auto [c, warnings] = Good("");
+  c.catalog = "lake";
+  SchedulerOptions options = MakeSchedulerOptions({}, c).value();
+  EXPECT_EQ(options.log_rows_kept, std::chrono::days(90));
+  EXPECT_EQ(options.life_days, 30);
+  EXPECT_EQ(options.selective_share, 0.5);
+  EXPECT_EQ(options.defaults.read_life, std::nullopt);
+  c.scheduler.log_retention_days = 0;
+  c.reads = {.life_days = 7, .partition_days = 3, .selective_percent = 0};
+  options = MakeSchedulerOptions({}, c).value();
+  EXPECT_EQ(options.log_rows_kept, Duration::zero());
+  EXPECT_EQ(options.life_days, 7);
+  EXPECT_EQ(options.selective_share, 0);
+  EXPECT_EQ(options.defaults.read_life, std::chrono::days(3));
 }
 
 // R033 to R038 as the commission writes them, with nothing added but a catalog (R047).

@@ -48,6 +48,9 @@ Json OfPlan(const PlanLine& line) {
   one["reads_per_day"] = line.reads_per_day;
   one["survival"] = line.survival;
   one["waiting_seconds"] = line.waiting_seconds;
+  one["life_days"] = line.life_days;
+  if (line.files_per_key) one["files_per_key"] = *line.files_per_key;
+  if (line.files_per_key_after) one["files_per_key_after"] = *line.files_per_key_after;
   return one;
 }
 
@@ -129,7 +132,10 @@ PlanLine ToPlan(const Json& one) {
           .compute_seconds = one.at("compute_seconds"),
           .reads_per_day = one.at("reads_per_day"),
           .survival = one.at("survival"),
-          .waiting_seconds = one.at("waiting_seconds")};
+          .waiting_seconds = one.at("waiting_seconds"),
+          .life_days = one.value("life_days", 0.0),
+          .files_per_key = Optional<double>(one, "files_per_key"),
+          .files_per_key_after = Optional<double>(one, "files_per_key_after")};
 }
 
 JobLine ToJob(const Json& one) {
@@ -165,6 +171,7 @@ std::string_view TableGateName(TableGate gate) {
 PlanLine LineOf(std::string table, std::string_view kind,
                 const plan::MaintenanceCandidate& candidate,
                 const plan::MaintenanceDecision& decision) {
+  const auto& keys = candidate.files_per_key;
   return {.table = std::move(table),
           .partition = candidate.partition,
           .kind = std::string(kind),
@@ -180,7 +187,10 @@ PlanLine LineOf(std::string table, std::string_view kind,
           .compute_seconds = decision.compute_seconds,
           .reads_per_day = decision.reads_per_day,
           .survival = decision.survival,
-          .waiting_seconds = candidate.waiting_seconds};
+          .waiting_seconds = candidate.waiting_seconds,
+          .life_days = decision.life_days,
+          .files_per_key = keys ? std::optional(keys->before) : std::nullopt,
+          .files_per_key_after = keys ? std::optional(keys->after) : std::nullopt};
 }
 
 std::string ReportJson(const TickReport& report, const observe::Metrics* metrics) {

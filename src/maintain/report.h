@@ -71,6 +71,10 @@ struct PlanLine {
   double reads_per_day = 0;
   double survival = 0;
   double waiting_seconds = 0;
+  double life_days = 0;  // For so long its gain is counted.
+  // Files that a read by key opens; unset: there is no sort order.
+  std::optional<double> files_per_key = {};
+  std::optional<double> files_per_key_after = {};
 };
 
 PlanLine LineOf(std::string table, std::string_view kind,

@@ -602,8 +602,9 @@ void TickRun::LookInto(TableSession& session, Work& work) {
     }
   }
   const Time now = Now();
-  const job::TableReads reads =
+  job::TableReads reads =
       services_.reads != nullptr ? services_.reads->Of(work.key) : job::TableReads();
+  reads.life = work.policy.read_life;
   work.first = candidates_.size();
   work.count = known->candidates.size();
   for (plan::MaintenanceCandidate& candidate : known->At(now, reads)) {
@@ -1193,6 +1194,10 @@ TickReport Scheduler::Tick(const TickOptions& tick, const CancelFlag& cancel) {
     auto loaded = services_.state.Load();
     if (!loaded) return WithoutState(std::move(loaded.error()));
     state_ = std::move(*loaded);
+    for (plan::MaintenancePriors* priors : {&state_->priors, &state_->tree_priors}) {
+      priors->life_days = options_.life_days;
+      priors->selective_share = options_.selective_share;
+    }
   }
   if (!tick.plan_only && !recovered_) {
     recovered_ = true;

@@ -64,7 +64,10 @@ struct SchedulerOptions {
   std::optional<std::vector<std::vector<std::string>>> namespaces;
   plan::ScheduleOptions schedule;      // `cron` is the table's own, if it has one.
   plan::MaintenanceDefaults defaults;  // Of tables that say nothing.
-  plan::MaintenanceOptions ranking;    // The budgets are of all ticks from one fire to the next.
+  // Of [maintenance.reads]: not learned, so what the configuration says holds.
+  double life_days = plan::MaintenancePriors().life_days;
+  double selective_share = plan::MaintenancePriors().selective_share;
+  plan::MaintenanceOptions ranking;  // The budgets are of all ticks from one fire to the next.
   int jobs_at_once = 1;
   // The table of runs and leases; unset: there is none.
   std::optional<catalog::TableIdent> log;

@@ -704,6 +704,39 @@ TEST_F(SchedulerTest, APlanTellsHowManyFilesAReadByKeyOpens) {
               testing::AllOf(HasSubstr("saves"), testing::Not(HasSubstr("by key"))));
 }
 
+TEST_F(SchedulerTest, WhatNobodyWillReadIsLeftAlone) {
+  day_type_ = "date";
+  Make("old");  // Of 1970-01-02.
+  const auto day = std::chrono::floor<std::chrono::days>(clock_.now).time_since_epoch().count();
+  ident_ = {{"sales"}, "new"};
+  Create();
+  Append({Data("new1", 10, day), Data("new2", 10, day)});
+  SetProperty("true");
+  const auto line_of = [&](const std::string& table) {
+    const TickReport report = Tick({.plan_only = true});
+    for (const PlanLine& line : report.plan) {
+      if (line.table == table) return line;
+    }
+    return PlanLine();
+  };
+  // Nobody says how long anything is read.
+  EXPECT_EQ(line_of("lake.sales.old").verdict, "run");
+  EXPECT_GT(line_of("lake.sales.old").life_days, 0);
+  options_.defaults.read_life = hours(48);
+  options_.life_days = 60;
+  Restart();
+  EXPECT_EQ(line_of("lake.sales.old").verdict, "too_little_gain");
+  EXPECT_THAT(line_of("lake.sales.old").reason,
+              HasSubstr("counted for 0 days, then nobody reads it any more"));
+  // Its day ends in twelve hours.
+  EXPECT_LE(line_of("lake.sales.new").life_days, 2.5);
+  EXPECT_EQ(line_of("lake.sales.new").verdict, "run");
+  // The owner knows better.
+  ident_ = {{"sales"}, "old"};
+  Update({table::SetProperties{{{"sqe.maintenance.compaction.read-life", "30000d"}}}});
+  EXPECT_EQ(line_of("lake.sales.old").verdict, "run");
+}
+
 TEST_F(SchedulerTest, AdvisoryRunsNothingAndRecordsNothing) {
   options_.mode = Mode::kAdvisory;
   Restart();

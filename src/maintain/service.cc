@@ -85,6 +85,11 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
   options.defaults.target_file_size_bytes = config.compaction.target_file_size_bytes;
   options.defaults.min_input_files = config.compaction.min_input_files;
   options.defaults.delete_file_threshold = config.compaction.delete_file_threshold;
+  if (config.reads.partition_days > 0) {
+    options.defaults.read_life = std::chrono::hours(24) * config.reads.partition_days;
+  }
+  options.life_days = config.reads.life_days;
+  options.selective_share = config.reads.selective_percent / 100.0;
   const BudgetConfig& budget = config.budget;
   options.ranking.per_run = Budget(budget.bytes, budget.seconds, budget.commits);
   options.ranking.per_namespace =
@@ -167,7 +172,10 @@ Status Service::MakeScheduler(const config::HiveConfig& shared,
   if (!own.trees.empty()) {
     // With the configuration's own audit log: one tree, one log, whoever compacts it.
     trees_ = std::make_unique<TreeScheduler>(
-        TreeOptions{.roots = own.trees, .schedule = options_.schedule, .ranking = options_.ranking},
+        TreeOptions{.roots = own.trees,
+                    .schedule = options_.schedule,
+                    .ranking = options_.ranking,
+                    .read_life = options_.defaults.read_life},
         OpenHiveTrees(shared, environment, progress, cancel_, told), clock_);
   }
   if (catalog != nullptr) {

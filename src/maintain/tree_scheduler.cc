@@ -302,6 +302,9 @@ plan::MaintenanceCandidate TreeScheduler::ToCandidate(const Work& work,
   if (retention > Duration::zero() && id.end) {
     candidate.seconds_to_expiry = std::max(0.0, Seconds(*id.end + retention - now));
   }
+  if (options_.read_life && id.end) {
+    candidate.read_life_days = std::max(0.0, Seconds(*id.end + *options_.read_life - now) / 86'400);
+  }
   return candidate;
 }
 

@@ -59,6 +59,7 @@ struct TreeOptions {
   std::vector<std::string> roots;
   plan::ScheduleOptions schedule;
   plan::MaintenanceOptions ranking;
+  std::optional<Duration> read_life = {};  // How long after its time a partition is read.
 };
 
 struct TreeTick {

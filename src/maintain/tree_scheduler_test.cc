@@ -133,6 +133,18 @@ std::map<std::string, std::string> Verdicts(const TickReport& report) {
   return verdicts;
 }
 
+TEST_F(TreeSchedulerTest, WhatNobodyWillReadIsLeftAlone) {
+  options.read_life = std::chrono::hours(24);
+  world().WriteFive(JobWorld::Hour("10"));  // Over an hour ago.
+  const TickReport now = Tick(false);
+  EXPECT_EQ(Verdicts(now).at(JobWorld::Hour("10")), "run");
+  EXPECT_LE(now.plan.at(0).life_days, 23.0 / 24);
+  Advance(std::chrono::hours(24));
+  const TickReport later = Tick(false);
+  EXPECT_EQ(Verdicts(later).at(JobWorld::Hour("10")), "too_little_gain");
+  EXPECT_THAT(later.plan.at(0).reason, HasSubstr("then nobody reads it any more"));
+}
+
 TEST_F(TreeSchedulerTest, ATreeIsDueByItsScheduleAndOnce) {
   world().WriteFive(JobWorld::Hour("10"));
   EXPECT_THAT(Tick().jobs, IsEmpty());  // Seen at noon, due at two.

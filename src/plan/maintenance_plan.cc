@@ -96,19 +96,41 @@ WriteRates WritesOf(const MaintenanceCandidate& candidate, const MaintenancePrio
 // as much has come again: what now saves until then is all it gains for the part of its cost that
 // is spent again at the next time. A rewrite of which nothing is spent again gains for ever; one
 // that has to be done all over gains for one such period.
-double LifeDays(const MaintenanceCandidate& candidate, const WriteRates& writes, double again_share,
-                const MaintenancePriors& priors) {
-  double days = priors.life_days;
-  if (candidate.seconds_to_expiry) {
-    days = std::min(days, NotNegative(*candidate.seconds_to_expiry) / kSecondsPerDay);
+struct Life {
+  double days = 0;
+  LifeBound bound = LifeBound::kNone;
+
+  void AtMost(double other, LifeBound by) {
+    if (other < days) *this = {other, by};
   }
-  if (candidate.read_life_days) days = std::min(days, NotNegative(*candidate.read_life_days));
-  if (writes.files_per_hour <= 0) return days;
+};
+
+Life LifeOf(const MaintenanceCandidate& candidate, const WriteRates& writes, double again_share,
+            const MaintenancePriors& priors) {
+  Life life{.days = priors.life_days};
+  if (candidate.seconds_to_expiry) {
+    life.AtMost(NotNegative(*candidate.seconds_to_expiry) / kSecondsPerDay, LifeBound::kExpiry);
+  }
+  if (candidate.read_life_days) {
+    life.AtMost(NotNegative(*candidate.read_life_days), LifeBound::kReads);
+  }
+  if (writes.files_per_hour <= 0) return life;
   double period = static_cast<double>(candidate.files_in) / (24 * writes.files_per_hour);
   if (candidate.seconds_since_compaction) {
     period = NotNegative(*candidate.seconds_since_compaction) / kSecondsPerDay;
   }
-  return std::min(days, period / again_share);
+  life.AtMost(period / again_share, LifeBound::kRewrite);
+  return life;
+}
+
+std::string_view LifeBoundText(LifeBound bound) {
+  switch (bound) {
+    case LifeBound::kNone: break;
+    case LifeBound::kExpiry: return "then its rows expire";
+    case LifeBound::kReads: return "then nobody reads it any more";
+    case LifeBound::kRewrite: return "then as much is written anew";
+  }
+  return "";
 }
 
 // One that may run.
@@ -246,6 +268,11 @@ class Ranking {
       text += "; a read by key opens " + Number(files->before) + " files, " + Number(files->after) +
               " afterwards";
     }
+    const MaintenanceDecision& decision = plan_.decisions[at];
+    if (decision.life_bound != LifeBound::kNone) {
+      text += "; counted for " + Number(decision.life_days) + " days, " +
+              std::string(LifeBoundText(decision.life_bound));
+    }
     return text;
   }
 
@@ -292,7 +319,9 @@ class Ranking {
     const double again_share =
         (EstimateSeconds(again_work, compute_) + priors_.seconds_per_commit) /
         (item.seconds + priors_.seconds_per_commit);
-    decision.life_days = LifeDays(candidate, writes, again_share, priors_);
+    const Life life = LifeOf(candidate, writes, again_share, priors_);
+    decision.life_days = life.days;
+    decision.life_bound = life.bound;
     decision.saved_per_read =
         SavedPerRead(priors_, FilesSavedPerRead(candidate, priors_),
                      static_cast<double>(NotNegative(candidate.delete_rows)),

@@ -172,6 +172,14 @@ enum class MaintenanceVerdict {
 };
 std::string_view MaintenanceVerdictName(MaintenanceVerdict verdict);  // "too_little_gain", ….
 
+// Why a gain is not counted for longer.
+enum class LifeBound {
+  kNone,     // MaintenancePriors::life_days.
+  kExpiry,   // The rows expire.
+  kReads,    // Nobody is expected to read them any more.
+  kRewrite,  // As much is written anew, and the next rewrite spends as much again.
+};
+
 struct MaintenanceDecision {
   MaintenanceVerdict verdict = MaintenanceVerdict::kNothingPlanned;
   std::string reason;  // The number that decided: "saves 12.4 s of queries per s of work, …".
@@ -186,6 +194,7 @@ struct MaintenanceDecision {
   double saved_per_read = 0;          // Seconds.
   double reads_per_day = 0;
   double life_days = 0;
+  LifeBound life_bound = LifeBound::kNone;
   double survival = 1;  // Of the commit of its job, or alone if it does not run. 0 to 1.
 };
 

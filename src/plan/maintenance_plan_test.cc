@@ -87,6 +87,28 @@ TEST(PlanMaintenance, DoingNothingWinsWhereItShould) {
   EXPECT_NEAR(Decide(expiring).life_days, 1, 1e-9);
 }
 
+TEST(PlanMaintenance, WhatNobodyWillReadIsNotWorthIt) {
+  MaintenanceCandidate candidate = Candidate("t", "p", 0.1);  // 9 s for 2 s in ten days.
+  candidate.read_life_days = 5;
+  EXPECT_EQ(Decide(candidate).verdict, MV::kRun);
+  EXPECT_EQ(
+      Decide(candidate).reason,
+      "saves 2.3 s of queries per s of work; threshold 1.0; counted for 5.0 days, then nobody "
+      "reads it any more");
+  candidate.read_life_days = 1;
+  EXPECT_EQ(Decide(candidate).verdict, MV::kTooLittleGain);
+  EXPECT_EQ(Decide(candidate).life_bound, LifeBound::kReads);
+  candidate.read_life_days = 0;
+  EXPECT_EQ(Decide(candidate).expected_saved_seconds, 0);
+  // The nearest bound is the one that is told.
+  candidate.read_life_days = 5;
+  candidate.seconds_to_expiry = 4 * kDay;
+  EXPECT_THAT(Decide(candidate).reason, HasSubstr("counted for 4.0 days, then its rows expire"));
+  candidate.read_life_days = 100;
+  candidate.seconds_to_expiry.reset();
+  EXPECT_EQ(Decide(candidate).life_bound, LifeBound::kNone);
+}
+
 TEST(PlanMaintenance, DeletesThatReadersMergeCount) {
   MaintenanceCandidate candidate = Candidate("t", "p", 1);
   candidate.outputs = 10;  // Not one file less.

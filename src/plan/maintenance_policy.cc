@@ -24,16 +24,17 @@ constexpr std::string_view kMinInputFiles = "compaction.min-input-files";
 constexpr std::string_view kDeleteFileThreshold = "compaction.delete-file-threshold";
 constexpr std::string_view kStrategy = "compaction.strategy";
 constexpr std::string_view kSortOrder = "compaction.sort-order";
+constexpr std::string_view kReadLife = "compaction.read-life";
 constexpr std::string_view kManifests = "rewrite-manifests.enabled";
 constexpr std::string_view kExpire = "expire-snapshots.enabled";
 constexpr std::string_view kExpireOlderThan = "expire-snapshots.older-than";
 constexpr std::string_view kRetainLast = "expire-snapshots.retain-last";
 constexpr std::string_view kOrphans = "remove-orphan-files.enabled";
 constexpr std::string_view kOrphansOlderThan = "remove-orphan-files.older-than";
-constexpr std::array<std::string_view, 13> kNames = {
-    kEnabled,    kSchedule,  kTarget,          kMinInputFiles, kDeleteFileThreshold,
-    kStrategy,   kSortOrder, kManifests,       kExpire,        kExpireOlderThan,
-    kRetainLast, kOrphans,   kOrphansOlderThan};
+constexpr std::array<std::string_view, 14> kNames = {
+    kReadLife, kEnabled,         kSchedule,  kTarget, kMinInputFiles,   kDeleteFileThreshold,
+    kStrategy, kSortOrder,       kManifests, kExpire, kExpireOlderThan, kRetainLast,
+    kOrphans,  kOrphansOlderThan};
 
 constexpr std::string_view kConfiguration = "configuration";
 constexpr const char* kWriteTarget = "write.target-file-size-bytes";
@@ -387,6 +388,11 @@ class Resolver {
                              std::string(kConfiguration)};
     TakePolicy(groups, "max_concurrent_file_group_rewrites", held_groups);
     policy_.max_concurrent_file_group_rewrites = held_groups.value;
+
+    Kind<Duration> life = AgeKind(kReadLife, Duration::zero());
+    life.stricter = [](Duration a, Duration b) { return a < b; };
+    policy_.read_life =
+        TakeTable(life, Held<Duration>{defaults_.read_life, std::string(kConfiguration)});
 
     if (policy_.strategy != Strategy::kBinpack) {
       policy_.unsupported = "strategy " + std::string(StrategyName(policy_.strategy)) + " (" +

@@ -40,6 +40,8 @@ struct MaintenanceDefaults {
   std::optional<Duration> expire_older_than;
   std::optional<int> expire_retain_last;
   Duration orphan_older_than = std::chrono::days(3);
+  // How long after its time a partition is read; unset: nobody knows.
+  std::optional<Duration> read_life;
 };
 
 // A `system.data-compaction` policy of Polaris that applies to the table, itself or by
@@ -74,6 +76,7 @@ struct TablePolicy {
   Strategy strategy = Strategy::kBinpack;
   std::string sort_order;
   std::optional<int> max_concurrent_file_group_rewrites;
+  std::optional<Duration> read_life;  // As in MaintenanceDefaults.
   // Why this version cannot compact the table as it says; empty if it can. A verdict, told once a
   // tick, not an error: such a table is skipped.
   std::string unsupported;
@@ -104,8 +107,8 @@ struct TablePolicy {
 // of as many the one of the first prefix; for target-file-size-bytes the smaller, for
 // min-input-files the larger, for delete-file-threshold 0 (off), else the larger; for the strategy
 // the one that moves less (binpack before sort before zorder); for older-than and retain-last the
-// larger. No sort order is more restrictive than another: what comes next holds. Of those that
-// cannot be read only the warning stays.
+// larger; for read-life the smaller. No sort order is more restrictive than another: what comes
+// next holds. Of those that cannot be read only the warning stays.
 TablePolicy ResolvePolicy(const std::map<std::string, std::string>& properties,
                           const MaintenanceDefaults& defaults,
                           const std::optional<CatalogPolicy>& catalog_policy);

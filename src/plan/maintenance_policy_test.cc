@@ -209,6 +209,7 @@ TEST(MaintenancePolicy, R054TheStricterOfTwoHolds) {
   EXPECT_EQ(Disagree(c + "strategy", "zorder", "sort").policy.strategy, Strategy::kSort);
   EXPECT_EQ(Disagree(c + "strategy", "sort", "bin-pack").policy.strategy, Strategy::kBinpack);
   EXPECT_EQ(Disagree("expire-snapshots.older-than", "5d", "7d").policy.expire_older_than, days(7));
+  EXPECT_EQ(Disagree("compaction.read-life", "5d", "7d").policy.read_life, days(5));
   EXPECT_EQ(Disagree("expire-snapshots.retain-last", "9", "3").policy.expire_retain_last, 9);
   EXPECT_EQ(Disagree("remove-orphan-files.older-than", "36h", "9d").policy.orphan_older_than,
             days(9));
