@@ -110,6 +110,10 @@ struct BudgetConfig {
   // A rewrite runs only if the queries that it is expected to save take so much of the time that it
   // takes itself; 0: whatever there is to do.
   int gain_percent_min = 100;
+  // A job that takes so many times as long as predicted is stopped; 0: never. And never before
+  // `overrun_min`.
+  int overrun_factor = 4;
+  Duration overrun_min = std::chrono::minutes(10);
 };
 
 // [maintenance.reads]: what is assumed of reads where nothing tells.

@@ -29,6 +29,7 @@ Result<catalog::LoadedTable> OptInCatalog::LoadTable(const catalog::TableIdent& 
 Status OptInCatalog::MayCommit() {
   LITHIFY_TRY(Look(rules_.ident));
   if (!opted_in_) return Withdrawn(rules_.ident);
+  if (rules_.may_commit) LITHIFY_TRY(rules_.may_commit());
   if (rules_.renew) LITHIFY_TRY(rules_.renew());
   return catalog().MayCommit();
 }

@@ -33,6 +33,8 @@ class OptInCatalog final : public catalog::ForwardingCatalog {
     std::function<bool(const Properties&)> is_opted_in;  // To what the job is about to do.
     std::string property;                                // For messages: what must be "true".
     std::function<Status()> renew;                       // Empty: there is nothing to renew.
+    // Asked right before a commit, for what else may forbid it. Empty: nothing.
+    std::function<Status()> may_commit = {};
   };
   OptInCatalog(catalog::Catalog& catalog, Rules rules);
 

@@ -131,8 +131,12 @@ Status MayWrite(catalog::Catalog& catalog, const catalog::TableIdent& ident) {
   return catalog.CheckMayWrite(table);
 }
 
+struct FollowedUp {
+  std::string told;     // For the record.
+  int64_t commits = 0;  // Of the table's catalog.
+};
 using FollowUpCall =
-    std::function<Result<std::string>(job::IcebergJob&, const plan::TablePolicy&, JobLine&)>;
+    std::function<Result<FollowedUp>(job::IcebergJob&, const plan::TablePolicy&, JobLine&)>;
 
 // What is written down of a removal: files that are still there are no success.
 std::string TellRemoved(const job::RemovedFiles& done, std::string what, JobLine& line) {
@@ -216,15 +220,17 @@ class TickRun {
   void RunJobs();
   void RunJob(const plan::MaintenanceJob& planned);
   void RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLine& line);
-  Result<job::RewriteResult> Rewrite(Work& work, const plan::MaintenanceJob& planned, JobLine& line,
-                                     bool& began);
+  Result<job::RewriteResult> Rewrite(Work& work, const plan::MaintenanceJob& planned,
+                                     const JobWatch& watch, JobLine& line, bool& began);
   void FollowUp(Work& work);
+  void FollowUpUnchosen();
   void Follow(Work& work, const std::string& procedure, const std::string& property,
               bool plan::TablePolicy::* wanted, const FollowUpCall& call);
   void TellDenied(const Work& work, const job::RemovedFiles& done);
   void Learn(const Work& work, const plan::MaintenanceJob& planned, const job::RewriteResult* done,
-             const std::optional<Error>& error, const JobLine& line);
-  bool IsSpent();
+             const std::optional<Error>& error, bool overran, const JobLine& line);
+  bool IsSpent(const Work& work);
+  void SpendMore(const Work& work, double seconds, int64_t commits);
   void MarkRunning(const std::string& key, Time started);
   void Settle(Work& work, const JobLine& line, const std::optional<Error>& error);
   void Done(JobLine line);
@@ -256,6 +262,7 @@ class TickRun {
   std::vector<Work> work_;
   std::vector<plan::MaintenanceCandidate> candidates_;
   plan::MaintenancePlan plan_;
+  std::vector<Work*> unchosen_;  // That had their turn without a rewrite.
   std::vector<job::LogRow> rows_;
   std::set<std::string> refused_;  // Tables that have a row of it in `rows_`, or had.
   bool appended_ = false;          // To the log, by this tick.
@@ -362,6 +369,7 @@ void TickRun::RunTables() {
   if (!acting()) return;
   SettleUnchosen();
   RunJobs();
+  FollowUpUnchosen();
 }
 
 // After the tables, with what they left of the budgets: a tree needs no catalog, and none that does
@@ -689,8 +697,16 @@ void TickRun::SettleUnchosen() {
       }
     }
     Settle(work, line, work.error);
-    if (!work.error) FollowUp(work);
+    if (!work.error) unchosen_.push_back(&work);
     Done(std::move(line));
+  }
+}
+
+// Last, with what the rewrites left of the budget.
+void TickRun::FollowUpUnchosen() {
+  for (Work* work : unchosen_) {
+    if (cancel_.requested() || IsSpent(*work)) continue;
+    FollowUp(*work);
   }
 }
 
@@ -746,7 +762,7 @@ void TickRun::RunJob(const plan::MaintenanceJob& planned) {
       }
     }
   }
-  if (IsSpent()) {
+  if (IsSpent(*work)) {
     const std::lock_guard lock(mutex_);
     report_.tables[work->report].reason = "the run's budget is spent: left for a later tick";
     return;
@@ -766,7 +782,9 @@ void TickRun::RunJob(const plan::MaintenanceJob& planned) {
 void TickRun::RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLine& line) {
   const Duration begin = services_.clock.Monotonic();
   bool began = false;
-  auto done = Rewrite(work, planned, line, began);
+  const JobWatch watch(services_.clock, options_.overrun, planned.wall_seconds, cancel_);
+  auto done = Rewrite(work, planned, watch, line, began);
+  if (!done) done = Fail(watch.Explained(std::move(done.error())));
   line.ended = Now();
   line.actual_seconds = Seconds(services_.clock.Monotonic() - begin) *
                         static_cast<double>(std::max(1, options_.ranking.model.threads));
@@ -791,7 +809,8 @@ void TickRun::RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLin
     if (error->code == Code::kDenied) Refused(work, line.reason, kGrantWrite);
   }
   // What was refused at the gate cost nothing, and says nothing about what rewriting costs.
-  if (began) Learn(work, planned, done ? &*done : nullptr, error, line);
+  const bool overran = error && error->code == Code::kLimit && !watch.Check();
+  if (began) Learn(work, planned, done ? &*done : nullptr, error, overran, line);
   Settle(work, line, error);
   const bool well = !error;
   Done(std::move(line));
@@ -800,7 +819,7 @@ void TickRun::RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLin
 
 // `began`: whether it came through the gates.
 Result<job::RewriteResult> TickRun::Rewrite(Work& work, const plan::MaintenanceJob& planned,
-                                            JobLine& line, bool& began) {
+                                            const JobWatch& watch, JobLine& line, bool& began) {
   SessionRequest open;
   open.job_id = line.job_id;
   open.procedure = "rewrite_data_files";
@@ -809,7 +828,8 @@ Result<job::RewriteResult> TickRun::Rewrite(Work& work, const plan::MaintenanceJ
     return plan::ResolvePolicy(now, options_.defaults, std::nullopt).enabled;
   };
   open.property = options_.defaults.prefixes.front() + ".enabled";
-  open.stop = Stop();
+  open.may_commit = [&watch] { return watch.Check(); };
+  open.stop = [&watch] { return watch.cancel().requested(); };
   LITHIFY_TRY_ASSIGN(auto session, services_.sessions->Open(open));
   // Gate 3, before anything is read: R023, R025.
   LITHIFY_TRY(MayWrite(session->catalog(), work.ident));
@@ -832,39 +852,43 @@ Result<job::RewriteResult> TickRun::Rewrite(Work& work, const plan::MaintenanceJ
     request.groups_at_once_max = *work.policy.max_concurrent_file_group_rewrites;
   }
   began = true;
-  return session->MakeJob(services_.progress, settings).RewriteDataFiles(request, cancel_);
+  return session->MakeJob(services_.progress, settings).RewriteDataFiles(request, watch.cancel());
 }
 
 // In this order, and never beside the rewrite: R072, T12. Each is a job of its own, with a
-// credential of its own, and stops if its own property goes.
+// credential of its own, and stops if its own property goes. What they take is taken from the
+// budget. They belong to the turn of their table, which they end: else a budget of one commit would
+// never see a snapshot expire.
 void TickRun::FollowUp(Work& work) {
   using plan::TablePolicy;
   Follow(work, "rewrite_manifests", "rewrite-manifests.enabled",
          &plan::TablePolicy::rewrite_manifests,
-         [&](job::IcebergJob& job, const TablePolicy&, JobLine& line) -> Result<std::string> {
+         [&](job::IcebergJob& job, const TablePolicy&, JobLine& line) -> Result<FollowedUp> {
            LITHIFY_TRY_ASSIGN(const auto done, job.RewriteManifests(work.ident, cancel_));
            line.files_in = done.rewritten;
            line.files_out = done.added;
            line.snapshot_id = done.snapshot_id;
-           return done.snapshot_id ? std::string() : std::string("nothing to gain");
+           if (!done.snapshot_id) return FollowedUp{.told = "nothing to gain"};
+           return FollowedUp{.told = {}, .commits = 1};
          });
-  Follow(
-      work, "expire_snapshots", "expire-snapshots.enabled", &plan::TablePolicy::expire_snapshots,
-      [&](job::IcebergJob& job, const TablePolicy& policy, JobLine& line) -> Result<std::string> {
-        plan::ExpireOptions options;
-        if (policy.expire_older_than) options.older_than = Now() - *policy.expire_older_than;
-        if (policy.expire_retain_last) options.retain_last = policy.expire_retain_last;
-        LITHIFY_TRY_ASSIGN(const auto done,
-                           job.ExpireSnapshots(work.ident, options, false, cancel_));
-        line.files_in = done.files_removed;
-        TellDenied(work, done);
-        return TellRemoved(done, std::to_string(done.snapshots_removed) + " snapshots expired",
-                           line);
-      });
+  Follow(work, "expire_snapshots", "expire-snapshots.enabled", &plan::TablePolicy::expire_snapshots,
+         [&](job::IcebergJob& job, const TablePolicy& policy, JobLine& line) -> Result<FollowedUp> {
+           plan::ExpireOptions options;
+           if (policy.expire_older_than) options.older_than = Now() - *policy.expire_older_than;
+           if (policy.expire_retain_last) options.retain_last = policy.expire_retain_last;
+           LITHIFY_TRY_ASSIGN(const auto done,
+                              job.ExpireSnapshots(work.ident, options, false, cancel_));
+           line.files_in = done.files_removed;
+           TellDenied(work, done);
+           return FollowedUp{
+               .told = TellRemoved(
+                   done, std::to_string(done.snapshots_removed) + " snapshots expired", line),
+               .commits = done.snapshots_removed > 0 ? 1 : 0};
+         });
   Follow(
       work, "remove_orphan_files", "remove-orphan-files.enabled",
       &plan::TablePolicy::remove_orphan_files,
-      [&](job::IcebergJob& job, const TablePolicy& policy, JobLine& line) -> Result<std::string> {
+      [&](job::IcebergJob& job, const TablePolicy& policy, JobLine& line) -> Result<FollowedUp> {
         plan::OrphanOptions options;
         options.older_than = Now() - policy.orphan_older_than;
         LITHIFY_TRY_ASSIGN(const auto done,
@@ -872,7 +896,8 @@ void TickRun::FollowUp(Work& work) {
         line.files_in = done.files_removed;
         line.bytes_in = done.bytes;
         TellDenied(work, done);
-        return TellRemoved(done, std::to_string(done.files_removed) + " files removed", line);
+        return FollowedUp{
+            .told = TellRemoved(done, std::to_string(done.files_removed) + " files removed", line)};
       });
 }
 
@@ -891,7 +916,7 @@ void TickRun::Follow(Work& work, const std::string& procedure, const std::string
                .status = std::string(job::log_status::kFailed),
                .reason = {},
                .started = Now()};
-  const auto run = [&]() -> Result<std::string> {
+  const auto run = [&]() -> Result<FollowedUp> {
     LITHIFY_TRY_ASSIGN(
         auto session,
         services_.sessions->Open({.job_id = line.job_id,
@@ -916,11 +941,15 @@ void TickRun::Follow(Work& work, const std::string& procedure, const std::string
     auto job = session->MakeJob(services_.progress, settings);
     return call(job, policy, line);
   };
+  const Duration begin = services_.clock.Monotonic();
   auto done = run();
   line.ended = Now();
+  // One thread works: what it takes by the clock.
+  line.actual_seconds = Seconds(services_.clock.Monotonic() - begin);
+  SpendMore(work, line.actual_seconds, done ? done->commits : 0);
   if (done) {
     if (line.status == job::log_status::kFailed) line.status = job::log_status::kSuccess;
-    line.reason = std::move(*done);
+    line.reason = std::move(done->told);
   } else {
     line.status = job::log_status::kFailed;
     line.reason = done.error().ToString();
@@ -932,12 +961,13 @@ void TickRun::Follow(Work& work, const std::string& procedure, const std::string
 // --- records -----------------------------------------------------------------------------------
 
 void TickRun::Learn(const Work& work, const plan::MaintenanceJob& planned,
-                    const job::RewriteResult* done, const std::optional<Error>& error,
+                    const job::RewriteResult* done, const std::optional<Error>& error, bool overran,
                     const JobLine& line) {
   plan::MaintenanceOutcome outcome;
   using Kind = plan::MaintenanceOutcome::Result;
   outcome.result = !error                           ? Kind::kCommitted
                    : error->code == Code::kConflict ? Kind::kConflict
+                   : overran                        ? Kind::kOverran
                                                     : Kind::kFailed;
   outcome.partitions = static_cast<int64_t>(planned.candidates.size());
   outcome.files = planned.files;
@@ -987,11 +1017,28 @@ void TickRun::Settle(Work& work, const JobLine& line, const std::optional<Error>
   state_.running.erase(work.key);
 }
 
-// Jobs that took longer than they were expected to leave less for those after them.
-bool TickRun::IsSpent() {
+// Jobs that took longer than they were expected to, and what followed them, leave less for those
+// after them.
+bool TickRun::IsSpent(const Work& work) {
+  const auto spent = [](const plan::MaintenanceBudget& budget, const BudgetUse& use) {
+    return (budget.seconds > 0 && use.seconds >= budget.seconds) ||
+           (budget.commits > 0 && use.commits >= budget.commits);
+  };
+  const std::string name_space = catalog::NamespaceName(work.ident.namespace_parts);
   const std::lock_guard lock(mutex_);
-  const double budget = options_.ranking.per_run.seconds;
-  return budget > 0 && state_.run.all.seconds >= budget;
+  if (spent(options_.ranking.per_run, state_.run.all)) return true;
+  const auto own = options_.ranking.of_namespace.find(name_space);
+  const auto use = state_.run.of_namespace.find(name_space);
+  return use != state_.run.of_namespace.end() &&
+         spent(own != options_.ranking.of_namespace.end() ? own->second
+                                                          : options_.ranking.per_namespace,
+               use->second);
+}
+
+void TickRun::SpendMore(const Work& work, double seconds, int64_t commits) {
+  const std::lock_guard lock(mutex_);
+  Spend(state_.run, catalog::NamespaceName(work.ident.namespace_parts),
+        {.bytes = 0, .seconds = seconds, .commits = commits});
 }
 
 // Before the first byte is read: a table that takes its process down must not do so again at once.

@@ -32,6 +32,7 @@
 #include "catalog/catalog.h"
 #include "job/maintenance_candidates.h"
 #include "maintain/catalog_policies.h"
+#include "maintain/job_watch.h"
 #include "maintain/lease.h"
 #include "maintain/maintenance_config.h"
 #include "maintain/report.h"
@@ -68,6 +69,7 @@ struct SchedulerOptions {
   double life_days = plan::MaintenancePriors().life_days;
   double selective_share = plan::MaintenancePriors().selective_share;
   plan::MaintenanceOptions ranking;  // The budgets are of all ticks from one fire to the next.
+  OverrunLimits overrun;
   int jobs_at_once = 1;
   // The table of runs and leases; unset: there is none.
   std::optional<catalog::TableIdent> log;

@@ -140,11 +140,12 @@ class SchedulerTest : public commit::IcebergTable, public TableSessions {
                   "s3", "b"),
               [](std::string_view) { return "the keys of [s3]"; })) {
       if (!request.opted_in) return;
-      guard_ = std::make_unique<OptInCatalog>(telling_,
-                                              OptInCatalog::Rules{.ident = request.ident,
-                                                                  .is_opted_in = request.opted_in,
-                                                                  .property = request.property,
-                                                                  .renew = {}});
+      guard_ = std::make_unique<OptInCatalog>(
+          telling_, OptInCatalog::Rules{.ident = request.ident,
+                                        .is_opted_in = request.opted_in,
+                                        .property = request.property,
+                                        .renew = {},
+                                        .may_commit = request.may_commit});
     }
     catalog::Catalog& catalog() override {
       if (guard_) return *guard_;
@@ -558,6 +559,76 @@ TEST_F(SchedulerTest, ABudgetIsOfAllTicksBetweenTwoFires) {
   EXPECT_EQ(done(Tick({.on_demand = true})), 0);
   clock_.now += hours(24);
   EXPECT_EQ(done(Tick()), 1);
+}
+
+// Manifests, expiry and orphans use the same commits and seconds as rewrites do.
+TEST_F(SchedulerTest, WhatFollowsARewriteIsTakenFromTheBudget) {
+  options_.ranking.per_run.commits = 3;
+  options_.ranking.per_run.seconds = 1000;
+  Restart();
+  const std::vector<std::string> names = {"a", "b", "c"};
+  for (const std::string& name : names) {
+    Make(name);
+    Update({table::SetProperties{{{"sqe.maintenance.expire-snapshots.enabled", "true"},
+                                  {"sqe.maintenance.expire-snapshots.older-than", "1s"},
+                                  {"sqe.maintenance.expire-snapshots.retain-last", "1"}}}});
+  }
+  const auto count = [](const TickReport& report, const std::string& procedure) {
+    return std::ranges::count_if(report.jobs, [&](const JobLine& job) {
+      return job.procedure == procedure && job.status == "success";
+    });
+  };
+  Tick();
+  // Two commits each: the second table has begun when one is left, and the third has to wait.
+  const TickReport first = TickAt("2026-11-30T02:00:10Z");
+  EXPECT_EQ(count(first, "rewrite_data_files"), 2);
+  EXPECT_EQ(count(first, "expire_snapshots"), 2);
+  EXPECT_EQ(file_->Load().value().run.all.commits, 4);
+  EXPECT_EQ(file_->Load().value().run.of_namespace.at("sales").commits, 4);
+  const auto& waits = first.tables.at(2);
+  EXPECT_EQ(waits.reason, "the run's budget is spent: left for a later tick");
+  // With the next fire there is a new one.
+  const TickReport second = TickAt("2026-12-01T02:00:10Z");
+  EXPECT_EQ(count(second, "rewrite_data_files"), 1);
+  EXPECT_EQ(file_->Load().value().run.all.commits, 2);
+}
+
+TEST_F(SchedulerTest, AJobThatTakesMuchLongerThanPredictedIsStoppedBeforeItsCommit) {
+  options_.ranking.per_run.seconds = 1e6;
+  Restart();
+  Make("a");
+  Tick();
+  const int64_t head = Head().snapshot_id;
+  const double believed = file_->Load().value().priors.seconds_per_commit;
+  bool slow = true;
+  on_run_ = [&] {
+    if (slow) clock_.now += minutes(11);
+  };
+  const TickReport report = TickAt("2026-11-30T02:00:10Z");
+  EXPECT_THAT(Jobs(report), ElementsAre("lake.sales.a failed"));
+  EXPECT_THAT(report.jobs.at(0).reason,
+              testing::AllOf(HasSubstr("stopped before its commit"), HasSubstr("more than 10 min"),
+                             HasSubstr("expected to take 2.")));
+  EXPECT_EQ(Head().snapshot_id, head);
+  for (const std::string& key : store_->Keys()) {
+    EXPECT_FALSE(key.ends_with(".parquet")) << key << " is left";
+  }
+  const MaintenanceState state = file_->Load().value();
+  EXPECT_EQ(state.tables.at("lake.sales.a").last_code, Code::kLimit);
+  EXPECT_EQ(state.tables.at("lake.sales.a").failures_in_row, 1);
+  EXPECT_GT(state.priors.seconds_per_commit, believed);  // The next prediction is longer.
+  EXPECT_GE(state.run.all.seconds, 660);                 // It was spent all the same.
+  EXPECT_EQ(state.run.all.commits, 1);
+  // Nine minutes are more than four times as long, and still allowed.
+  slow = false;
+  on_run_ = [&] { clock_.now += minutes(9); };
+  EXPECT_THAT(Jobs(TickAt("2026-11-30T03:00:10Z")), ElementsAre("lake.sales.a success"));
+  // Nor is anything stopped where nobody wants it.
+  options_.overrun.factor = 0;
+  Restart();
+  More("a", 3);
+  on_run_ = [&] { clock_.now += hours(9); };
+  EXPECT_THAT(Jobs(TickAt("2026-12-01T02:00:10Z")), ElementsAre("lake.sales.a success"));
 }
 
 TEST_F(SchedulerTest, WhatIsRefusedAtTheGateCostsNoBudget) {

@@ -105,6 +105,8 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
   }
   // The threshold must be above 0: next to nothing lets everything pass.
   options.ranking.threshold = std::max(1e-9, budget.gain_percent_min / 100.0);
+  options.overrun = {.factor = static_cast<double>(budget.overrun_factor),
+                     .at_least = budget.overrun_min};
   options.jobs_at_once = scheduler.max_concurrent_jobs;
   options.ranking.model.threads = std::max(1, Cores(shared) / options.jobs_at_once);
   if (!scheduler.state_table.empty() && !config.catalog.empty()) {
@@ -175,6 +177,7 @@ Status Service::MakeScheduler(const config::HiveConfig& shared,
         TreeOptions{.roots = own.trees,
                     .schedule = options_.schedule,
                     .ranking = options_.ranking,
+                    .overrun = options_.overrun,
                     .read_life = options_.defaults.read_life},
         OpenHiveTrees(shared, environment, progress, cancel_, told), clock_);
   }

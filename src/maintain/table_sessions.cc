@@ -80,7 +80,8 @@ class PrincipalSessions final : public TableSessions {
         OptInCatalog::Rules rules{.ident = request.ident,
                                   .is_opted_in = request.opted_in,
                                   .property = request.property,
-                                  .renew = {}};
+                                  .renew = {},
+                                  .may_commit = request.may_commit};
         if (lent != nullptr) {
           rules.renew = [lent]() -> Status { return lent->Renew(kCommitTokenLife); };
         }

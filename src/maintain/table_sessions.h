@@ -32,6 +32,7 @@ struct SessionRequest {
   // and for lithify's own log.
   std::function<bool(const OptInCatalog::Properties&)> opted_in = {};
   std::string property = {};
+  std::function<Status()> may_commit = {};  // OptInCatalog::Rules::may_commit.
   std::function<bool()> stop = {};
   // At many tables, time and again: what did not change is not sent anew.
   bool looks_around = false;

@@ -76,7 +76,8 @@ std::string Counted(int64_t n, const char* one, const char* many) {
   return FormatCount(n) + " " + (n == 1 ? one : many);
 }
 
-std::string Told(const Sum& sum, const job::SweepReport& swept) {
+// `stopped`: why, if it was.
+std::string Told(const Sum& sum, const job::SweepReport& swept, const Error& stopped) {
   std::string out;
   const auto add = [&out](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
   if (sum.committed > 0) add(Counted(sum.committed, "partition", "partitions") + " compacted");
@@ -86,7 +87,7 @@ std::string Told(const Sum& sum, const job::SweepReport& swept) {
   }
   if (sum.lost > 0)
     add(Counted(sum.lost, "partition", "partitions") + " lost to another compactor");
-  if (swept.cancelled) add("stopped on request");
+  if (swept.cancelled) add(stopped.ToString());
   if (!sum.failures.empty()) {
     add(FormatCount(std::ssize(sum.failures)) + " failed: " + sum.failures.front()->ToString());
   }
@@ -379,15 +380,18 @@ void TreeScheduler::Run(const TreeTick& tick, Work& work, const Ranking& ranking
                .started = clock_.Now()};
   if (work.error) return Failed(tick, work, std::move(line), *work.error);
   std::vector<job::ChosenPartition> chosen;
+  double predicted_wall = 0;
   for (const plan::MaintenanceJob& planned : ranking.plan.jobs) {
     const size_t at = planned.candidates.front();
     if (at < work.first || at >= work.first + work.count) continue;
     chosen.push_back({.key_prefix = ranking.candidates[at].partition, .bytes_max = planned.bytes});
     line.predicted_seconds += planned.compute_seconds;
+    predicted_wall += planned.wall_seconds;
   }
   tick.running(work.key, line.started);
   const Duration begin = clock_.Monotonic();
-  auto swept = Guarded([&] { return work.tree->Sweep(std::move(chosen), tick.cancel); });
+  const JobWatch watch(clock_, options_.overrun, predicted_wall, tick.cancel);
+  auto swept = Guarded([&] { return work.tree->Sweep(std::move(chosen), watch.cancel()); });
   line.ended = clock_.Now();
   line.actual_seconds =
       Seconds(clock_.Monotonic() - begin) * static_cast<double>(work.tree->threads());
@@ -395,9 +399,10 @@ void TreeScheduler::Run(const TreeTick& tick, Work& work, const Ranking& ranking
   seen_.erase(work.root);
   if (!swept) {
     open_trees_.erase(work.root);
-    return Failed(tick, work, std::move(line), swept.error());
+    return Failed(tick, work, std::move(line), watch.Explained(swept.error()));
   }
-  Settle(tick, work, ranking, *swept, std::move(line));
+  Settle(tick, work, ranking, *swept,
+         watch.Explained({Code::kCancelled, "stopped on request", {}, {}}), std::move(line));
 }
 
 // Nothing came of it.
@@ -412,13 +417,13 @@ void TreeScheduler::Failed(const TreeTick& tick, const Work& work, JobLine line,
 }
 
 void TreeScheduler::Settle(const TreeTick& tick, const Work& work, const Ranking& ranking,
-                           const job::SweepReport& swept, JobLine line) {
+                           const job::SweepReport& swept, const Error& stopped, JobLine line) {
   const Sum sum = SumOf(swept);
   line.files_in = sum.files_in;
   line.files_out = sum.files_out;
   line.bytes_in = sum.bytes_in;
   line.bytes_out = sum.bytes_out;
-  line.reason = Told(sum, swept);
+  line.reason = Told(sum, swept, stopped);
   const bool did = sum.committed > 0 || sum.adopted > 0 || !swept.gc.removed.empty();
   if (!sum.failures.empty() || swept.cancelled) {
     line.status = did ? job::log_status::kPartial : job::log_status::kFailed;
@@ -448,12 +453,24 @@ void TreeScheduler::Settle(const TreeTick& tick, const Work& work, const Ranking
         Seconds(sum.took) * static_cast<double>(work.tree->threads_per_partition());
     outcome.wall_seconds = Seconds(swept.took);
     tick.state.tree_priors = plan::Calibrate(tick.state.tree_priors, outcome);
+  } else if (swept.cancelled && stopped.code == Code::kLimit) {
+    plan::MaintenanceOutcome outcome;
+    outcome.result = plan::MaintenanceOutcome::Result::kOverran;
+    for (const plan::MaintenanceJob& planned : ranking.plan.jobs) {
+      const size_t at = planned.candidates.front();
+      if (at < work.first || at >= work.first + work.count) continue;
+      ++outcome.partitions;
+      outcome.files += planned.files;
+      outcome.bytes += planned.bytes;
+    }
+    outcome.compute_seconds = line.actual_seconds;
+    tick.state.tree_priors = plan::Calibrate(tick.state.tree_priors, outcome);
   }
 
   Remember(tick.state, work, swept, line);
   plan::RunOutcome outcome{.started = line.started, .ended = line.ended};
   if (swept.cancelled) {
-    outcome.code = Code::kCancelled;
+    outcome.code = stopped.code;
   } else if (sum.committed == 0 && !sum.failures.empty() &&
              std::ranges::all_of(sum.failures, [](const Error* e) { return Passes(*e); })) {
     outcome.code = sum.failures.front()->code;

@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "job/hive_job.h"
+#include "maintain/job_watch.h"
 #include "maintain/report.h"
 #include "maintain/state.h"
 #include "plan/hive_plan.h"
@@ -59,6 +60,7 @@ struct TreeOptions {
   std::vector<std::string> roots;
   plan::ScheduleOptions schedule;
   plan::MaintenanceOptions ranking;
+  OverrunLimits overrun = {};              // Of a sweep.
   std::optional<Duration> read_life = {};  // How long after its time a partition is read.
 };
 
@@ -127,7 +129,7 @@ class TreeScheduler {
   void Run(const TreeTick& tick, Work& work, const Ranking& ranking);
   void Failed(const TreeTick& tick, const Work& work, JobLine line, const Error& error);
   void Settle(const TreeTick& tick, const Work& work, const Ranking& ranking,
-              const job::SweepReport& swept, JobLine line);
+              const job::SweepReport& swept, const Error& stopped, JobLine line);
   void Remember(MaintenanceState& state, const Work& work, const job::SweepReport& swept,
                 const JobLine& line) const;
   plan::ScheduleOptions OfPartitions() const;

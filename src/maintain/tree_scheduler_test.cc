@@ -6,6 +6,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "job_world.h"
@@ -40,6 +41,7 @@ struct TestTree {
                     }};
   int looks = 0;
   int sweeps = 0;
+  std::function<void(const CancelFlag&)> on_sweep;
 };
 
 class Opened final : public Tree {
@@ -53,6 +55,7 @@ class Opened final : public Tree {
   Result<job::SweepReport> Sweep(std::vector<job::ChosenPartition> chosen,
                                  const CancelFlag& cancel) override {
     ++tree_.sweeps;
+    if (tree_.on_sweep) tree_.on_sweep(cancel);
     tree_.world.settings.only_partitions = std::move(chosen);
     return tree_.world.Job(tree_.store).Sweep({}, false, cancel);
   }
@@ -143,6 +146,29 @@ TEST_F(TreeSchedulerTest, WhatNobodyWillReadIsLeftAlone) {
   const TickReport later = Tick(false);
   EXPECT_EQ(Verdicts(later).at(JobWorld::Hour("10")), "too_little_gain");
   EXPECT_THAT(later.plan.at(0).reason, HasSubstr("then nobody reads it any more"));
+}
+
+TEST_F(TreeSchedulerTest, ASweepThatTakesMuchLongerThanPredictedIsStopped) {
+  options.overrun = {.factor = 1, .at_least = Duration::zero()};
+  world().WriteFive(JobWorld::Hour("10"));
+  bool stopped = false;
+  trees.at(kRoot)->on_sweep = [&](const CancelFlag& cancelled) {
+    for (int i = 0; i < 500 && !cancelled.requested(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    stopped = cancelled.requested();
+    clock.Advance(std::chrono::hours(1));
+  };
+  const auto before = plan::PriorsToNumbers(state.tree_priors);
+  const TickReport report = Demand();
+  EXPECT_TRUE(stopped);
+  ASSERT_THAT(report.jobs, ElementsAre(Has("failed")));
+  EXPECT_THAT(report.jobs[0].reason, HasSubstr("stopped before its commit"));
+  EXPECT_EQ(state.tables.at(TreeKey(kRoot)).last_code, Code::kLimit);
+  EXPECT_EQ(state.tables.at(TreeKey(kRoot)).failures_in_row, 1);
+  EXPECT_GT(plan::PriorsToNumbers(state.tree_priors).at("seconds_per_commit"),
+            before.at("seconds_per_commit"));
+  EXPECT_THAT(world().LiveRows(JobWorld::Hour("10")), IsEmpty());  // No manifest is there.
 }
 
 TEST_F(TreeSchedulerTest, ATreeIsDueByItsScheduleAndOnce) {

@@ -967,6 +967,13 @@ MaintenancePriors Calibrate(const MaintenancePriors& priors, const MaintenanceOu
   MaintenancePriors learned = priors;
   // The first outcomes weigh more; later ones still move a rate that changes.
   const double step = std::clamp(2 / (NotNegative(priors.outcomes) + 4), 0.05, 0.5);
+  if (outcome.result == MaintenanceOutcome::Result::kOverran) {
+    if (outcome.compute_seconds > PredictedComputeSeconds(priors, outcome)) {
+      Learn(learned, ComputeParts(outcome), outcome.compute_seconds, step);
+      learned.outcomes = NotNegative(priors.outcomes) + 1;
+    }
+    return learned;
+  }
   Learn(learned, ComputeParts(outcome), outcome.compute_seconds, step);
   LearnConflicts(learned, outcome, step);
   if (outcome.saved_per_read) {

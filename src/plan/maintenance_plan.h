@@ -232,7 +232,12 @@ double FilesSavedPerRead(const MaintenanceCandidate& candidate, const Maintenanc
 
 // What a job did, for the log and for the next run.
 struct MaintenanceOutcome {
-  enum class Result { kCommitted, kConflict, kFailed };
+  enum class Result {
+    kCommitted,
+    kConflict,
+    kFailed,
+    kOverran,  // Stopped since it took too long: it would have taken more than `compute_seconds`.
+  };
   Result result = Result::kCommitted;
   // Of the job: what was done, what it took.
   int64_t partitions = 0;
@@ -259,7 +264,8 @@ double PredictedSavedPerRead(const MaintenancePriors& priors, const MaintenanceO
 
 // A bounded step in log space towards what was seen, divided among the rates by their share of the
 // prediction, so that one outlier moves little and nothing leaves its range. A failed job teaches
-// nothing; a conflict teaches its time, too, and the conflict share.
+// nothing; a conflict teaches its time, too, and the conflict share; one that was stopped for its
+// time teaches that alone, and never that jobs are quicker.
 MaintenancePriors Calibrate(const MaintenancePriors& priors, const MaintenanceOutcome& outcome);
 
 // One candidate per partition of a plan of the rewrite, also of those where it plans nothing, with

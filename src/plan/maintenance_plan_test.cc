@@ -451,6 +451,23 @@ TEST(PlanMaintenance, AReadByKeySavesWhatTheRewriteChangesForIt) {
   EXPECT_EQ(plan.decisions[2].rank, 1);
 }
 
+TEST(Calibrate, AJobThatWasStoppedForItsTimeTakesAtLeastThat) {
+  MaintenanceOutcome outcome;
+  outcome.result = MaintenanceOutcome::Result::kOverran;
+  outcome.partitions = outcome.files = 1;
+  outcome.bytes = 100 * kMiB;
+  const MaintenancePriors before;
+  const double predicted = PredictedComputeSeconds(before, outcome);
+  outcome.compute_seconds = 10 * predicted;
+  const MaintenancePriors after = Calibrate(before, outcome);
+  EXPECT_GT(PredictedComputeSeconds(after, outcome), predicted);
+  EXPECT_EQ(after.outcomes, 1);
+  EXPECT_EQ(after.conflict_share, before.conflict_share);
+  // Nobody knows how much more it would have taken.
+  outcome.compute_seconds = predicted / 10;
+  EXPECT_EQ(PriorsToNumbers(Calibrate(before, outcome)), PriorsToNumbers(before));
+}
+
 TEST(CandidatesOf, KnowsWhatAReadByKeyOpens) {
   World world;
   world.AddPartition();
