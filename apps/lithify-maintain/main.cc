@@ -1,5 +1,6 @@
 // lithify-maintain: the half that works on its own, as an identity of its own, and nothing else: no
 // listener, no statement, no caller (docs/CONFIGURATION.md).
+#include <pwd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -36,6 +37,7 @@ constexpr const char* kFooter = R"(Example:
   lithify-maintain run-once --config /etc/lithify.toml     one pass, for an external cron
   lithify-maintain plan --config /etc/lithify.toml         what would be done, in which order, why
   lithify-maintain status --config /etc/lithify.toml       what the last tick saw
+  lithify-maintain reset --table lake.sales.orders --config /etc/lithify.toml
   lithify-maintain --config /etc/lithify.toml --check
 
 Exit codes: 0 done or nothing to do, 1 something failed or a table is out of reach, 2 wrong usage
@@ -43,7 +45,7 @@ or configuration. It stops on SIGTERM and SIGINT: nothing is committed after tha
 Configuration: [maintenance], [catalogs.NAME], [s3], [limits] and [audit_log] of the file;
 LITHIFY_<SECTION>__<FIELD>; --set KEY=VALUE. See docs/MAINTENANCE.md.)";
 
-enum class Task { kRun, kRunOnce, kPlan, kStatus };
+enum class Task { kRun, kRunOnce, kPlan, kStatus, kReset };
 
 struct Options {
   std::string config_file;
@@ -51,6 +53,8 @@ struct Options {
   Task task = Task::kRun;
   bool scheduled = false;
   bool json = false;
+  bool all = false;
+  std::string table;  // kReset.
   bool check = false;
   bool check_principal = false;
   bool print_config = false;
@@ -86,6 +90,20 @@ std::string Maintained(const maintain::MaintenanceConfig& config) {
   return trees == 0 ? config.catalog : config.catalog + " and " + text;
 }
 
+size_t RowsMax(const Options& options) { return options.all ? kAllRows : kRowsShown; }
+
+// The user of this process, for the record.
+std::string UserName() {
+  std::vector<char> buffer(16 * 1024);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 &&
+      found != nullptr) {
+    return found->pw_name;
+  }
+  return std::to_string(geteuid());
+}
+
 void Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
@@ -100,7 +118,8 @@ Result<int> PrintStatus(const maintain::Configuration& config, const Options& op
                 "start lithify-maintain, as the user who runs this");
   }
   LITHIFY_TRY_ASSIGN(const maintain::TickReport report, maintain::ParseReport(text.str()));
-  Print(options.json ? text.str() + "\n" : StatusText(report, isatty(STDOUT_FILENO) == 1));
+  Print(options.json ? text.str() + "\n"
+                     : StatusText(report, isatty(STDOUT_FILENO) == 1, RowsMax(options)));
   // A scheduler that has stopped says nothing: its last words look as if all were well.
   const Duration age = SystemClock().Now() - report.ended;
   if (config.maintenance.scheduler_runs() && age > 10 * config.maintenance.scheduler.tick) {
@@ -151,7 +170,8 @@ Result<int> RunService(const maintain::Configuration& config, const Options& opt
     if (options.json) {
       Print(maintain::ReportJson(report, &service->metrics()) + "\n");
     } else {
-      Print(plan ? PlanText(report, terminal) : RunText(report, terminal));
+      const size_t rows = RowsMax(options);
+      Print(plan ? PlanText(report, terminal, rows) : RunText(report, terminal, rows));
     }
     if (IsBad(report)) code = daemon::kFailed;
   }
@@ -181,6 +201,12 @@ Result<int> Maintain(const Options& options) {
     return daemon::kDone;
   }
   if (options.task == Task::kStatus) return PrintStatus(config, options);
+  if (options.task == Task::kReset) {
+    LITHIFY_TRY_ASSIGN(const std::string ends,
+                       maintain::AskForReset(config, options.table, UserName()));
+    Print(ends);
+    return daemon::kDone;
+  }
   if (options.task == Task::kRun && !config.maintenance.scheduler_runs()) {
     std::puts(
         "maintenance.scheduler.enabled is false: run-once and plan work, nothing runs by "
@@ -208,7 +234,10 @@ int Main(int argc, char** argv) {
   const auto add = [&](const char* name, const char* what, Task task) {
     CLI::App* command = app.add_subcommand(name, what);
     common(*command);
-    command->add_flag("--json", options.json, "The whole report as JSON");
+    if (task != Task::kReset) {
+      command->add_flag("--json", options.json, "The whole report as JSON");
+      command->add_flag("--all", options.all, "All lines, however many");
+    }
     command->callback([&options, task] { options.task = task; });
     return command;
   };
@@ -216,6 +245,10 @@ int Main(int argc, char** argv) {
       ->add_flag("--scheduled", options.scheduled, "Only tables that are due by their schedule");
   add("plan", "What would be done, in which order, and why: nothing is changed", Task::kPlan);
   add("status", "What the last tick saw and did", Task::kStatus);
+  add("reset", "End the breaker and the back-off of a table or tree, at the next tick",
+      Task::kReset)
+      ->add_option("--table", options.table, "As plan and status name it")
+      ->required();
   app.require_subcommand(0, 1);
   try {
     app.parse(argc, argv);

@@ -1,8 +1,11 @@
 #include "report_text.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -30,9 +33,18 @@ Tone OfStatus(const std::string& status) {
   return status == "failed" ? Tone::kBad : Tone::kDim;
 }
 
-std::string Loud(const TickReport& report, bool colour) {
+// Empty if all are shown.
+std::string More(size_t all, size_t shown, const char* what) {
+  if (all <= shown) return {};
+  return "… and " + FormatCount(static_cast<int64_t>(all - shown)) + " more " + what +
+         " (--all shows them)\n";
+}
+
+std::string Loud(const TickReport& report, bool colour, size_t rows_max) {
   std::string out;
-  for (const maintain::LoudLine& line : report.loud) {
+  const size_t refusals = std::min(report.loud.size(), rows_max);
+  const size_t warnings = std::min(report.warnings.size(), rows_max);
+  for (const maintain::LoudLine& line : std::span(report.loud).first(refusals)) {
     out += Paint("! " + Printable(line.what) +
                      (line.where.empty() ? "" : " " + Printable(line.where)) + ": " +
                      Printable(line.why),
@@ -40,10 +52,11 @@ std::string Loud(const TickReport& report, bool colour) {
            "\n";
     if (!line.next.empty()) out += "  next: " + Printable(line.next) + "\n";
   }
-  for (const std::string& warning : report.warnings) {
+  out += More(report.loud.size(), refusals, "of what keeps maintenance away");
+  for (const std::string& warning : std::span(report.warnings).first(warnings)) {
     out += Paint("warning: " + Printable(warning), Tone::kWarn, colour) + "\n";
   }
-  return out;
+  return out + More(report.warnings.size(), warnings, "warnings");
 }
 
 std::string Head(const TickReport& report) {
@@ -63,7 +76,7 @@ std::string Gate(const maintain::TableReport& one) {
 }
 
 // Of what callers touched: totals, and no more.
-std::string SightedText(const TickReport& report, bool colour) {
+std::string SightedText(const TickReport& report, bool colour, size_t rows_max) {
   TextTable table({{"TABLE"},
                    {"GATE"},
                    {"FILES", Align::kRight},
@@ -71,7 +84,8 @@ std::string SightedText(const TickReport& report, bool colour) {
                    {"SMALL FILES"},
                    {"DELETE FILES", Align::kRight},
                    {"SEEN"}});
-  for (const maintain::TableReport& one : report.tables) {
+  const size_t shown = std::min(report.tables.size(), rows_max);
+  for (const maintain::TableReport& one : std::span(report.tables).first(shown)) {
     const auto count = [](const std::optional<int64_t>& n) { return n ? FormatCount(*n) : ""; };
     table.AddRow({{Printable(one.table)},
                   {Gate(one)},
@@ -81,13 +95,22 @@ std::string SightedText(const TickReport& report, bool colour) {
                   {count(one.delete_files)},
                   {ShortTime(one.seen)}});
   }
-  return table.empty() ? std::string("no tables\n") : table.Render(colour);
+  if (table.empty()) return "no tables\n";
+  return table.Render(colour) + More(report.tables.size(), shown, "tables");
+}
+
+// The less, the sooner somebody should look at it.
+int Urgency(const maintain::TableReport& table) {
+  if (table.gate == maintain::TableGate::kUnreadable || table.due == "breaker_open") return 0;
+  if (table.due == "backing_off" || table.due == "let_go" || !table.warnings.empty()) return 1;
+  if (table.due == "due") return 2;
+  return table.gate == maintain::TableGate::kOptedIn ? 3 : 4;
 }
 
 }  // namespace
 
-std::string PlanText(const TickReport& report, bool colour) {
-  std::string out = Head(report) + Loud(report, colour);
+std::string PlanText(const TickReport& report, bool colour, size_t rows_max) {
+  std::string out = Head(report) + Loud(report, colour, rows_max);
   TextTable table({{"RANK", Align::kRight},
                    {"TABLE"},
                    {"PARTITION"},
@@ -96,7 +119,8 @@ std::string PlanText(const TickReport& report, bool colour) {
                    {"SIZE", Align::kRight},
                    {"SCORE", Align::kRight},
                    {"WHY"}});
-  for (const maintain::PlanLine& line : report.plan) {
+  const size_t shown = std::min(report.plan.size(), rows_max);
+  for (const maintain::PlanLine& line : std::span(report.plan).first(shown)) {
     const Tone tone = line.verdict == "run" ? Tone::kGood : Tone::kDim;
     table.AddRow({{line.rank > 0 ? std::to_string(line.rank) : ""},
                   {Printable(line.table)},
@@ -109,14 +133,14 @@ std::string PlanText(const TickReport& report, bool colour) {
   }
   out += table.empty()
              ? std::string("no table is opted in that could be looked into, and no tree\n")
-             : table.Render(colour);
+             : table.Render(colour) + More(report.plan.size(), shown, "candidates");
   return out;
 }
 
-std::string RunText(const TickReport& report, bool colour) {
-  std::string out = Loud(report, colour);
+std::string RunText(const TickReport& report, bool colour, size_t rows_max) {
+  std::string out = Loud(report, colour, rows_max);
   if (!report.limits.empty())
-    return out + Printable(report.limits) + "\n" + SightedText(report, colour);
+    return out + Printable(report.limits) + "\n" + SightedText(report, colour, rows_max);
   TextTable table({{"TABLE"},
                    {"PROCEDURE"},
                    {"STATUS"},
@@ -124,7 +148,17 @@ std::string RunText(const TickReport& report, bool colour) {
                    {"SIZE"},
                    {"ROWS REMOVED", Align::kRight},
                    {"WHY"}});
-  for (const maintain::JobLine& job : report.jobs) {
+  // Where not all are shown, what failed comes first, and what was left as it is last.
+  std::vector<const maintain::JobLine*> jobs;
+  for (const maintain::JobLine& job : report.jobs) jobs.push_back(&job);
+  if (jobs.size() > rows_max) {
+    std::ranges::stable_sort(jobs, std::less(), [](const maintain::JobLine* job) {
+      return job->status == "failed" ? 0 : job->status == "skipped" ? 2 : 1;
+    });
+    jobs.resize(rows_max);
+  }
+  for (const maintain::JobLine* const at : jobs) {
+    const maintain::JobLine& job = *at;
     const bool moved = job.files_in > 0 || job.files_out > 0;
     table.AddRow(
         {{Printable(job.table)},
@@ -135,7 +169,7 @@ std::string RunText(const TickReport& report, bool colour) {
          {job.rows_removed > 0 ? FormatCount(job.rows_removed) : ""},
          {Printable(job.reason)}});
   }
-  out += table.Render(colour);
+  out += table.Render(colour) + More(report.jobs.size(), jobs.size(), "jobs");
   std::map<std::string, int64_t> left;
   for (const maintain::TableReport& one : report.tables) {
     if (one.gate != maintain::TableGate::kOptedIn) {
@@ -151,9 +185,9 @@ std::string RunText(const TickReport& report, bool colour) {
   return out;
 }
 
-std::string StatusText(const TickReport& report, bool colour) {
-  std::string out = Head(report) + Loud(report, colour);
-  if (!report.limits.empty()) return out + SightedText(report, colour);
+std::string StatusText(const TickReport& report, bool colour, size_t rows_max) {
+  std::string out = Head(report) + Loud(report, colour, rows_max);
+  if (!report.limits.empty()) return out + SightedText(report, colour, rows_max);
   TextTable table({{"TABLE"},
                    {"GATE"},
                    {"DUE"},
@@ -162,7 +196,15 @@ std::string StatusText(const TickReport& report, bool colour) {
                    {"DELETE FILES", Align::kRight},
                    {"DEBT", Align::kRight},
                    {"WHY"}});
-  for (const maintain::TableReport& one : report.tables) {
+  std::vector<const maintain::TableReport*> tables;
+  for (const maintain::TableReport& one : report.tables) tables.push_back(&one);
+  if (tables.size() > rows_max) {
+    std::ranges::stable_sort(tables, std::less(),
+                             [](const maintain::TableReport* one) { return Urgency(*one); });
+    tables.resize(rows_max);
+  }
+  for (const maintain::TableReport* const at : tables) {
+    const maintain::TableReport& one = *at;
     const auto count = [](const std::optional<int64_t>& n) { return n ? FormatCount(*n) : ""; };
     table.AddRow({{Printable(one.table)},
                   {Gate(one), one.gate == maintain::TableGate::kOptedIn      ? Tone::kGood
@@ -175,8 +217,8 @@ std::string StatusText(const TickReport& report, bool colour) {
                   {one.est_rewrite_bytes ? FormatBytes(*one.est_rewrite_bytes) : ""},
                   {Printable(one.reason.empty() ? one.gate_reason : one.reason)}});
   }
-  out += table.empty() ? std::string("no tables\n") : table.Render(colour);
-  return out;
+  if (table.empty()) return out + "no tables\n";
+  return out + table.Render(colour) + More(report.tables.size(), tables.size(), "tables");
 }
 
 std::string TickLine(const TickReport& report) {
@@ -191,12 +233,13 @@ std::string TickLine(const TickReport& report) {
   if (done == 0 && failed == 0 && report.loud.empty() && report.warnings.empty()) return {};
   std::string line = FormatCount(done) + " jobs done, " + FormatCount(failed) + " failed, " +
                      FormatBytes(bytes) + " rewritten\n";
+  size_t told = 0;
   for (const maintain::JobLine& job : report.jobs) {
-    if (job.status == "failed") {
-      line += "failed: " + Printable(job.table) + ": " + Printable(job.reason) + "\n";
-    }
+    if (job.status != "failed" || told == kRowsShown) continue;
+    line += "failed: " + Printable(job.table) + ": " + Printable(job.reason) + "\n";
+    ++told;
   }
-  return line + Loud(report, false);
+  return line + Loud(report, false, kRowsShown);
 }
 
 }  // namespace lithify

@@ -103,6 +103,8 @@ std::vector<MaintenanceField> SchedulerFields() {
       config::SecondsField("maintenance.scheduler.min_interval_secs", 0, 366 * kDay, false,
                            AT(scheduler.min_interval)),
       config::CountField("maintenance.scheduler.failures_max", 0, 1000, AT(scheduler.failures_max)),
+      config::SecondsField("maintenance.scheduler.breaker_cooldown_secs", 0, 366 * kDay, false,
+                           AT(scheduler.breaker_cooldown)),
       config::SecondsField("maintenance.scheduler.backoff_secs", 0, 7 * kDay, false,
                            AT(scheduler.backoff)),
       config::SecondsField("maintenance.scheduler.backoff_max_secs", 0, 366 * kDay, false,

@@ -85,6 +85,7 @@ struct SchedulerConfig {
   bool on_change = false;                      // Also when a table's snapshot changed.
   Duration min_interval = std::chrono::hours(1);  // Between two runs of one table.
   int failures_max = 5;                           // In a row; then its breaker opens. 0: never.
+  Duration breaker_cooldown = std::chrono::hours(24);  // Then one try is let through.
   Duration backoff = std::chrono::minutes(5);     // After the first failure; doubled with each,
   Duration backoff_max = std::chrono::hours(24);  // up to this.
   std::string state_file;  // What is kept where there is no state table; empty: the default place.

@@ -1235,6 +1235,36 @@ TickReport Scheduler::WithoutState(Error error) {
   return report;
 }
 
+// Of a tree its partitions, too, which have breakers of their own.
+void Scheduler::TakeResets(std::vector<std::string>& warnings) {
+  const auto requests = services_.state.TakeResets();
+  if (!requests) {
+    warnings.push_back("resets: " + requests.error().ToString());
+    return;
+  }
+  for (const ResetRequest& request : *requests) {
+    const std::string key = IsTreeRoot(request.table) ? TreeKey(request.table) : request.table;
+    int64_t found = 0;
+    for (auto& [name, history] : state_->tables) {
+      if (name != key && !name.starts_with(key + "\n")) continue;
+      plan::ForgetFailures(history);
+      ++found;
+    }
+    AuditEvent event;
+    event.phase = AuditEvent::Phase::kRecorded;
+    event.kind = AuditKind::kPolicyDecision;
+    event.time = services_.clock.Now();
+    event.procedure = "maintenance_reset";
+    event.actor = request.by;
+    event.query_text = "breaker and back-off of " + request.table + " end, as asked for at " +
+                       FormatTime(request.at) + (found > 0 ? "" : ": there is no such table");
+    if (Status written = services_.audit.Append(event); !written) {
+      warnings.push_back("audit log: " + written.error().ToString());
+    }
+    if (found == 0) warnings.push_back("reset of " + request.table + ": there is no such table");
+  }
+}
+
 TickReport Scheduler::Tick(const TickOptions& tick, const CancelFlag& cancel) {
   std::vector<std::string> warnings;
   if (!state_) {
@@ -1259,6 +1289,7 @@ TickReport Scheduler::Tick(const TickOptions& tick, const CancelFlag& cancel) {
     }
     state_->running.clear();
   }
+  if (!tick.plan_only) TakeResets(warnings);
   TickRun run(services_, options_, tick, *state_, debts_, policies_, cancel);
   run.log_missing = log_missing_;
   run.seen_log = seen_log_;

@@ -115,6 +115,7 @@ class Scheduler {
   SchedulerServices services_;
   const SchedulerOptions options_;
   TickReport WithoutState(Error error);
+  void TakeResets(std::vector<std::string>& warnings);
 
   std::optional<MaintenanceState> state_;  // Loaded at the first tick.
   bool recovered_ = false;                 // Jobs that were cut off are taken in.

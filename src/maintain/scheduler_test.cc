@@ -723,6 +723,39 @@ TEST_F(SchedulerTest, AHotTableIsTriedAgainAndItsBreakerStaysShut) {
   EXPECT_THAT(Jobs(Tick()), ElementsAre("lake.sales.a success"));
 }
 
+TEST_F(SchedulerTest, ABreakerSaysUntilWhenAndWhyAndIsClosedByHand) {
+  options_.schedule.breaker_failures = 1;
+  options_.schedule.breaker_cooldown = hours(48);
+  Restart();
+  Make("a");
+  Tick();
+  on_run_ = [] { throw std::runtime_error("the disk is gone"); };
+  EXPECT_THAT(Jobs(TickAt("2026-11-30T02:00:10Z")), ElementsAre("lake.sales.a failed"));
+  on_run_ = {};
+  const TickReport open = TickAt("2026-11-30T12:00:00Z");
+  EXPECT_EQ(DueOf(open), "breaker_open");
+  EXPECT_EQ(open.tables.at(0).next, ParseTime("2026-12-02T02:00:10Z").value());
+  EXPECT_THAT(open.tables.at(0).reason,
+              testing::AllOf(HasSubstr("the disk is gone"), HasSubstr("2026-12-02T02:00:10Z")));
+  // By another process, while this one goes on; a mere look does not take it.
+  StateFile other(*store_, "state.json");
+  ASSERT_TRUE(other.AskForReset({.table = "lake.sales.a", .by = "me", .at = clock_.now}));
+  ASSERT_TRUE(other.AskForReset({.table = "lake.sales.b", .by = "me", .at = clock_.now}));
+  EXPECT_EQ(DueOf(Tick({.plan_only = true})), "breaker_open");
+  const TickReport closed = Tick();
+  EXPECT_THAT(Jobs(closed), ElementsAre("lake.sales.a success"));
+  EXPECT_THAT(closed.warnings, ElementsAre(HasSubstr("reset of lake.sales.b: there is no such")));
+  EXPECT_THAT(Tick().warnings, IsEmpty());
+  int recorded = 0;
+  const auto records = audit_->ReadAll().value();
+  for (const auto& record : records) {
+    if (record.event.procedure != "maintenance_reset") continue;
+    ++recorded;
+    EXPECT_EQ(record.event.actor, "me");
+  }
+  EXPECT_EQ(recorded, 2);
+}
+
 TEST_F(SchedulerTest, R293WhatAnotherHoldsIsLeftAndLookedAtAgain) {
   WithLog();
   Make("a");

@@ -54,6 +54,41 @@ std::string StatusPath(const config::HiveConfig&, const MaintenanceConfig& confi
   return path.replace_extension(".status.json").string();
 }
 
+Result<std::string> AskForReset(const Configuration& config, const std::string& table,
+                                const std::string& by) {
+  const MaintenanceConfig& own = config.maintenance;
+  LITHIFY_TRY_ASSIGN(const SchedulerOptions options, MakeSchedulerOptions(config.shared, own));
+  const std::filesystem::path path(StateFilePath(own));
+  LITHIFY_TRY_ASSIGN(const auto store, storage::OpenLocalStore(path.parent_path().string()));
+  StateFile file(*store, path.filename().string());
+  LITHIFY_TRY_ASSIGN(const MaintenanceState state, file.Load());
+  const SystemClock clock;
+  const Time now = clock.Now();
+  const std::string key = IsTreeRoot(table) ? TreeKey(table) : table;
+  bool known = false;
+  std::string ends;
+  std::string open;
+  for (const auto& [name, history] : state.tables) {
+    const bool asked = name == key || name.starts_with(key + "\n");
+    known = known || asked;
+    const plan::DueVerdict verdict = plan::DecideDue(history, options.schedule, name, now);
+    const bool breaker = verdict.due == plan::Due::kBreakerOpen;
+    std::string shown = IsTreeKey(name) ? name.substr(TreeKey("").size()) : name;
+    std::ranges::replace(shown, '\n', ' ');
+    if (breaker) open += (open.empty() ? "" : ", ") + shown;
+    if (asked && (breaker || history.attempts_in_row > 0 || history.failures_in_row > 0)) {
+      ends += shown + ": " + (breaker ? verdict.reason : "failed: " + history.last_reason) + "\n";
+    }
+  }
+  if (!known) {
+    return Fail(Code::kNotFound, "nothing is known of such a table", table,
+                open.empty() ? "no breaker is open" : "open are those of " + open);
+  }
+  LITHIFY_TRY(file.AskForReset({.table = table, .by = by, .at = now}));
+  return ends.empty() ? table + ": nothing keeps it from its turn\n"
+                      : ends + "ends at the next tick\n";
+}
+
 Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
                                               const MaintenanceConfig& config) {
   SchedulerOptions options;
@@ -80,6 +115,7 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
   options.schedule.backoff_min = std::max<Duration>(scheduler.backoff, std::chrono::seconds(1));
   options.schedule.backoff_max = std::max(scheduler.backoff_max, options.schedule.backoff_min);
   options.schedule.breaker_failures = scheduler.failures_max;
+  options.schedule.breaker_cooldown = scheduler.breaker_cooldown;
   options.defaults.schedule = *cron;
   options.defaults.prefixes = config.property_prefixes;
   options.defaults.target_file_size_bytes = config.compaction.target_file_size_bytes;

@@ -36,6 +36,12 @@ namespace lithify::maintain {
 // ReportJson() has it.
 std::string StatusPath(const config::HiveConfig& shared, const MaintenanceConfig& config);
 
+// `lithify maintain reset`: asks for the breaker and the back-off of a table, or of a tree and its
+// partitions, to end at the next tick. Returns what that ends, as a sentence. kNotFound: nothing is
+// known of such a table; the message names those whose breaker is open.
+Result<std::string> AskForReset(const Configuration& config, const std::string& table,
+                                const std::string& by);
+
 // Whether this is advice without any credential (R020, T2): mode advisory, of a REST catalog, and
 // no principal. No request is made then, and only tables that callers touched are known.
 bool KnowsWhatCallersTouch(const Configuration& config);

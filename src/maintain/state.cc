@@ -121,6 +121,76 @@ Status StateFile::Save(const MaintenanceState& state) {
   return ReplaceObject(store_, key_, StateJson(state));
 }
 
+namespace {
+
+constexpr size_t kResetsMax = 100'000;
+
+Result<std::vector<ResetRequest>> ParseResets(std::string_view text) {
+  std::vector<ResetRequest> requests;
+  try {
+    for (const Json& one : Json::parse(text)) {
+      requests.push_back({.table = one.at("table"),
+                          .by = one.at("by"),
+                          .at = FromMicros(one.at("at").get<int64_t>())});
+    }
+  } catch (const std::exception& e) {
+    return Fail(Code::kCorrupt, std::string("no list of resets: ") + e.what(), {},
+                "remove the file, and ask again");
+  }
+  return requests;
+}
+
+std::string ResetsJson(const std::vector<ResetRequest>& requests) {
+  Json list = Json::array();
+  for (const ResetRequest& one : requests) {
+    list.push_back({{"table", one.table}, {"by", one.by}, {"at", Micros(one.at)}});
+  }
+  return list.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+Status StateFile::AskForReset(const ResetRequest& request) {
+  const std::string key = key_ + ".resets";
+  Status done;
+  for (int i = 0; i < kReplaceTries; ++i) {
+    auto known = store_.Get(key, kStateBytesMax);
+    if (!known && known.error().code != Code::kNotFound) return Fail(known.error());
+    std::vector<ResetRequest> requests;
+    if (known) {
+      LITHIFY_TRY_ASSIGN(requests, ParseResets(known->bytes));
+    }
+    if (requests.size() >= kResetsMax) {
+      return Fail(Code::kLimit, "too many resets wait: nobody takes them", key,
+                  "start lithify-maintain");
+    }
+    std::erase_if(requests, [&](const ResetRequest& one) { return one.table == request.table; });
+    requests.push_back(request);
+    const std::string bytes = ResetsJson(requests);
+    done = known ? store_.PutIf(key, bytes, known->version) : store_.PutNew(key, bytes);
+    if (done || done.error().code != Code::kConflict) return done;
+  }
+  return done;
+}
+
+// One that is asked for meanwhile is not lost: the list is emptied as it was read, or read again.
+Result<std::vector<ResetRequest>> StateFile::TakeResets() {
+  const std::string key = key_ + ".resets";
+  Status done;
+  for (int i = 0; i < kReplaceTries; ++i) {
+    auto known = store_.Get(key, kStateBytesMax);
+    if (!known && known.error().code == Code::kNotFound) return std::vector<ResetRequest>();
+    if (!known) return Fail(std::move(known.error()));
+    auto requests = ParseResets(known->bytes);
+    if (!requests) return Fail(std::move(requests.error()).In(store_.Describe() + "/" + key));
+    if (requests->empty()) return requests;
+    done = store_.PutIf(key, ResetsJson({}), known->version);
+    if (done) return requests;
+    if (done.error().code != Code::kConflict) break;
+  }
+  return Fail(std::move(done.error()));
+}
+
 StateLock::~StateLock() {
   if (fd_ >= 0) close(fd_);
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -52,6 +53,14 @@ std::string StateJson(const MaintenanceState& state);
 // kCorrupt, with where, for what is no state. An empty text is an empty state.
 Result<MaintenanceState> ParseState(std::string_view text);
 
+// Somebody asks for a table's breaker and back-off to end.
+struct ResetRequest {
+  std::string table;  // As in reports: "lake.sales.orders", or a tree's root.
+  std::string by;     // The user of the machine.
+  Time at;
+  bool operator==(const ResetRequest&) const = default;
+};
+
 // The object `key`, replaced as a whole or not at all. One process at a time: a second one that
 // replaces it meanwhile is kConflict.
 class StateFile {
@@ -61,6 +70,12 @@ class StateFile {
   // An empty state where there is none; kCorrupt where something else is there.
   Result<MaintenanceState> Load();
   Status Save(const MaintenanceState& state);
+
+  // Requests lie beside the state, which belongs to the process that runs jobs: it takes them at
+  // its next tick, whichever process asked. Asked for twice, a table is there once. kLimit: too
+  // many wait.
+  Status AskForReset(const ResetRequest& request);
+  Result<std::vector<ResetRequest>> TakeResets();
 
  private:
   storage::Store& store_;

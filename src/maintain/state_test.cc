@@ -37,6 +37,27 @@ MaintenanceState Full() {
   return state;
 }
 
+TEST(MaintenanceStateFile, ResetsAreTakenOnce) {
+  storage::MemoryStore store(kClock);
+  StateFile file(store, "maintain/state.json");
+  EXPECT_TRUE(file.TakeResets().value().empty());
+  const ResetRequest a{.table = "lake.sales.a", .by = "me", .at = kNow};
+  const ResetRequest b{.table = "lake.sales.\"b\"", .by = "you", .at = kNow};
+  ASSERT_TRUE(file.AskForReset(a));
+  ASSERT_TRUE(file.AskForReset(b));
+  ASSERT_TRUE(file.AskForReset(a));
+  StateFile running(store, "maintain/state.json");
+  EXPECT_EQ(running.TakeResets().value(), (std::vector<ResetRequest>{b, a}));
+  EXPECT_TRUE(running.TakeResets().value().empty());
+  ASSERT_TRUE(file.AskForReset(a));
+  EXPECT_EQ(running.TakeResets().value(), std::vector<ResetRequest>{a});
+  // The state itself is another file.
+  EXPECT_TRUE(file.Load().value().tables.empty());
+  ASSERT_TRUE(ReplaceObject(store, "maintain/state.json.resets", "nonsense"));
+  EXPECT_EQ(file.TakeResets().error().code, Code::kCorrupt);
+  EXPECT_EQ(file.AskForReset(a).error().code, Code::kCorrupt);
+}
+
 TEST(MaintenanceStateFile, WhatIsSavedIsLoaded) {
   auto store = std::make_unique<storage::MemoryStore>(kClock);
   StateFile file(*store, "maintain/state.json");

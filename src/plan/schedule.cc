@@ -560,6 +560,12 @@ void Record(TableHistory& history, const ScheduleOptions& options, const RunOutc
   }
 }
 
+void ForgetFailures(TableHistory& history) {
+  history.attempts_in_row = 0;
+  history.failures_in_row = 0;
+  history.failed_at.reset();
+}
+
 void RecordSettled(TableHistory& history, const ScheduleOptions& options, Time started) {
   Settle(history, options, started);
 }

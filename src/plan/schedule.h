@@ -137,6 +137,9 @@ struct RunOutcome {
 // process is backed off from, like any other that fails.
 void Record(TableHistory& history, const ScheduleOptions& options, const RunOutcome& outcome);
 
+// Somebody says that what was wrong is mended: breaker and back-off end, what was settled stays so.
+void ForgetFailures(TableHistory& history);
+
 // Of a table that is known from its log rows alone, in any order: a run that started then has
 // settled its fires.
 void RecordSettled(TableHistory& history, const ScheduleOptions& options, Time started);

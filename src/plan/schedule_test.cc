@@ -494,6 +494,27 @@ TEST(Schedule, BreakerOpensHalfOpensAndCloses) {
   EXPECT_EQ(Decide(failed, options, "2026-11-30T22:30:00Z").due, Due::kDue);
 }
 
+TEST(Schedule, WhoMendedItNeedNotWait) {
+  ScheduleOptions options = On("0 2 * * *");
+  options.breaker_failures = 2;
+  TableHistory history;
+  for (const char* at : {"2026-11-29T02:00:00Z", "2026-11-29T09:00:00Z"}) {
+    Record(history, options, {.started = At(at), .ended = At(at), .code = Code::kTransient});
+  }
+  TableHistory before = history;
+  EXPECT_EQ(Decide(history, options, "2026-11-29T10:00:00Z").due, Due::kBreakerOpen);
+  ForgetFailures(history);
+  EXPECT_EQ(Decide(history, options, "2026-11-29T10:00:00Z").due, Due::kDue);
+  EXPECT_EQ(history.settled, before.settled);
+  EXPECT_EQ(history.last_code, before.last_code);  // It is known what went wrong.
+  // The next failure is the first one.
+  Record(history, options,
+         {.started = At("2026-11-29T10:00:00Z"),
+          .ended = At("2026-11-29T10:00:00Z"),
+          .code = Code::kTransient});
+  EXPECT_EQ(Decide(history, options, "2026-11-29T10:00:01Z").due, Due::kBackingOff);
+}
+
 TEST(Schedule, ConflictsAndDenialsBackOffButDoNotOpenTheBreaker) {
   const ScheduleOptions options = Nightly();
   for (const Code code : {Code::kConflict, Code::kDenied}) {

@@ -305,6 +305,32 @@ def test_what_does_not_pay_is_left(lake):
     assert len(lake.data_entries("t")) == 6
 
 
+def test_a_breaker_is_closed_by_hand(lake):
+    lake.plain("mine", files=6)
+    lake.opt_in("mine")
+    lake.maintain("run-once")
+    (path,) = [p for p in lake.state.glob("maintenance.lake.json")]
+    state = json.loads(path.read_text())
+    micros = int(time.time() * 1_000_000)
+    state["tables"]["lake.sales.mine"] |= {
+        "failures_in_row": "5", "failed_at": str(micros), "attempts_in_row": "1",
+        "last_ended": str(micros), "last_code": "transient", "last_reason": "the disk is gone"}
+    path.write_text(json.dumps(state))
+    report = lake.report("run-once")
+    assert table_of(report, "mine")["due"] == "breaker_open"
+    shown = lake.maintain("status").stdout
+    assert "the disk is gone" in shown and "breaker_open" in shown, shown
+    assert "--table is required" in lake.maintain("reset", code=2).stderr
+    refused = lake.maintain("reset", "--table", "lake.sales.other", code=None)
+    assert refused.returncode != 0 and "open are those of lake.sales.mine" in refused.stderr
+    told = lake.maintain("reset", "--table", "lake.sales.mine").stdout
+    assert "the disk is gone" in told and "ends at the next tick" in told, told
+    report = lake.report("run-once")
+    assert table_of(report, "mine")["due"] == "due"
+    resets = [e for e in lake.audited() if "lake.sales.mine end" in json.dumps(e)]
+    assert len(resets) == 1, resets
+
+
 def test_errors_of_use(lake):
     for args, code, word in [(["nonsense"], 2, "nonsense"),
                              (["plan", "--config", "/none"], 2, "none")]:
