@@ -42,7 +42,10 @@ constexpr const char* kFooter = R"END(Examples:
 
 The token is LITHIFY_TOKEN of the environment, or in a file; it is never an argument, which
 others on the machine could read, and goes over grpc:// to this machine only.
-Exit codes: 0 done, 1 the statement failed, 2 wrong usage, 130 stopped.)END";
+For probes, without a token:
+  lithify sql --health   0 if the server takes statements: ready
+  lithify sql --alive    0 if it answers at all, be it that it ends
+Exit codes: 0 done, 1 the statement or probe failed, 2 wrong usage, 130 stopped.)END";
 
 struct Options {
   std::string url = "grpc://127.0.0.1:50051";
@@ -52,8 +55,12 @@ struct Options {
   std::string user;
   std::string password_file;
   std::string ca_file;
+  std::string cert_file;
+  std::string key_file;
+  std::string tls_name;
   bool no_progress = false;
   bool health = false;
+  bool alive = false;
   bool allow_plaintext = false;
 };
 
@@ -283,14 +290,25 @@ class Client {
       if (!roots) return std::unexpected(roots.error());
       client_options.tls_root_certs = *std::move(roots);
     }
+    if (!options.cert_file.empty()) {
+      auto chain = ReadFile(options.cert_file);
+      if (!chain) return std::unexpected(chain.error());
+      client_options.cert_chain = *std::move(chain);
+      auto key = ReadFile(options.key_file);
+      if (!key) return std::unexpected(key.error());
+      client_options.private_key = *std::move(key);
+    }
+    client_options.override_hostname = options.tls_name;
     auto connected = flight::FlightClient::Connect(*location, client_options);
     if (!connected.ok()) return Failed(connected.status());
     auto client = std::unique_ptr<Client>(new Client(options, interrupt, *std::move(connected)));
+    // A probe shows nobody's token, whatever the environment has.
+    if (options.health || options.alive) return client;
     if (auto known = client->Identify(); !known) return std::unexpected(known.error());
     return client;
   }
 
-  // Whether the server takes statements; needs no token.
+  // Whether the server takes statements, or (options.alive) answers; needs no token.
   Outcome<void> CheckHealth() {
     flight::FlightCallOptions call;
     call.timeout = flight::TimeoutDuration{5.0};
@@ -301,7 +319,8 @@ class Client {
     const std::string text = *result && (*result)->body ? (*result)->body->ToString() : "";
     std::cout << text << '\n';
     const Json json = Json::parse(text, nullptr, false);
-    if (json.is_object() && json.value("status", "") == "serving") return {};
+    const std::string status = json.is_object() ? json.value("status", "") : "";
+    if (status == "serving" || (options_.alive && !status.empty())) return {};
     return std::unexpected(Failure{"the server takes no statements", kFailed});
   }
 
@@ -433,7 +452,8 @@ std::vector<std::string> SplitStatements(const std::string& text) {
 }
 
 int Run(Options& options) {
-  if (options.statements.empty() && !options.health) {
+  const bool probe = options.health || options.alive;
+  if (options.statements.empty() && !probe) {
     const std::string text(std::istreambuf_iterator<char>(std::cin), {});
     options.statements = SplitStatements(text);
   }
@@ -445,7 +465,7 @@ int Run(Options& options) {
   };
   const auto client = Client::Connect(options, interrupt);
   if (!client) return print(client.error());
-  if (options.health) {
+  if (probe) {
     const auto checked = (*client)->CheckHealth();
     return checked ? kDone : print(checked.error());
   }
@@ -473,10 +493,17 @@ int Main(int argc, char** argv) {
   auto* user = app.add_option("--user", options.user, "Log in with a password");
   app.add_option("--password-file", options.password_file, "File with it")->needs(user);
   app.add_option("--ca-file", options.ca_file, "PEM file with the roots to trust");
+  auto* cert = app.add_option("--cert-file", options.cert_file,
+                              "PEM file with the certificate to show, where the server wants one");
+  auto* key = app.add_option("--key-file", options.key_file, "PEM file with its key")->needs(cert);
+  cert->needs(key);
+  app.add_option("--tls-name", options.tls_name,
+                 "Name in the server's certificate, where it is not that of the URL");
   app.add_flag("--allow-plaintext", options.allow_plaintext,
                "Send token or password without TLS beyond this machine, too");
   app.add_flag("--health", options.health,
                "Only ask whether the server takes statements (for probes; needs no token)");
+  app.add_flag("--alive", options.alive, "Only ask whether the server answers, likewise");
   app.add_flag("--no-progress", options.no_progress, "No progress on the terminal");
   try {
     app.parse(argc, argv);

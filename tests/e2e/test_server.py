@@ -317,13 +317,39 @@ def test_a_client_that_leaves_a_silent_select(lake, served):
 def test_health_for_probes(lake, start):
     server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'))
 
-    def probe():
-        return subprocess.run([servers.CLIENT, "--url", server.url, "--health"],
+    def probe(what, *args):
+        return subprocess.run([servers.CLIENT, "--url", server.url, what, *args],
                               capture_output=True, text=True, timeout=60, check=False)
 
-    assert probe().returncode == 0 and '"serving"' in probe().stdout
+    for what in ("--health", "--alive"):
+        assert probe(what).returncode == 0 and '"serving"' in probe(what).stdout
     server.stop()
-    assert probe().returncode == 1
+    for what in ("--health", "--alive"):
+        assert probe(what).returncode == 1
+
+
+def test_probes_of_a_server_that_ends(lake, slow):
+    """It is alive and takes no statements, until the one that runs is through."""
+    server = slow("--set", "server.drain=30s")
+    call = server.start(REWRITE)
+    job = wait_for_job(server, "running")
+    server.process.send_signal(signal.SIGTERM)
+    end = time.monotonic() + 10
+    while probe_code(server, "--health") == 0:
+        assert time.monotonic() < end
+    assert probe_code(server, "--alive") == 0
+    assert "about to end" in server.error("SHOW TABLES")
+    with flight.connect(server.url) as client, pytest.raises(pa.ArrowException):
+        client.get_flight_info(flight.FlightDescriptor.for_command(
+            command("CommandStatementQuery", text(1, f"CANCEL JOB '{job['job_id']}'"))))
+    call.communicate(timeout=60)
+    assert call.returncode == 0
+    server.stop()
+
+
+def probe_code(server, what):
+    return subprocess.run([servers.CLIENT, "--url", server.url, what], capture_output=True,
+                          timeout=60, check=False).returncode
 
 
 def test_health_check_and_types(served):
@@ -454,7 +480,7 @@ def occurrences(pid, needle):
         for line in maps:
             span, rights = line.split()[:2]
             begin, end = (int(part, 16) for part in span.split("-"))
-            if not rights.startswith("rw"):
+            if not rights.startswith("r"):
                 continue
             try:
                 memory.seek(begin)
@@ -465,7 +491,8 @@ def occurrences(pid, needle):
 
 
 def test_no_token_stays_in_memory(lake, start):
-    """R001: nothing of a caller is kept after the call."""
+    """R001: nothing of a caller is kept after the call, in blocks that were freed as little as
+    elsewhere: of those the allocator overwrites the beginning alone, so that the end is looked for."""
     lake.plain(files=4)
     server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'))
     pid = server.process.pid
@@ -479,12 +506,12 @@ def test_no_token_stays_in_memory(lake, start):
     first, second = ("token-" + secrets.token_hex(24) for _ in range(2))
     work(first)
     assert occurrences(pid, b"sales.t") > 0  # What is there is found.
-    # A buffer of the transport may have the last of it until it is used again, or is not.
+    # A buffer of the transport may have the last of it until it is used again.
     for _ in range(10):
-        work(second)
-        if occurrences(pid, first.encode()) == 0:
+        if occurrences(pid, first[-24:].encode()) == 0:
             break
-    assert occurrences(pid, first.encode()) <= 1
+        work(second)
+    assert occurrences(pid, first[-24:].encode()) == 0
 
 
 # --- cancelling and stopping ---------------------------------------------------------------------
@@ -723,6 +750,16 @@ def test_clients_with_certificates(lake, start, certificates):
         with flight.connect(server.url, tls_root_certs=root, **options) as client:
             return list(client.do_action(flight.Action("HealthCheck", b"")))
 
+    def probe(*args):
+        return subprocess.run([servers.CLIENT, "--url", server.url, "--health", *args],
+                              capture_output=True, text=True, timeout=60, check=False).returncode
+
+    shown = ("--ca-file", certificates / "server.crt", "--cert-file", certificates / "other.crt",
+             "--key-file", certificates / "other.key")
+    assert probe(*shown) == 0
+    assert probe(*shown, "--tls-name", "localhost") == 0
+    assert probe(*shown, "--tls-name", "lake.example") == 1
+    assert probe(*shown[:2]) == 1
     assert healthy(cert_chain=chain, private_key=key)
     with pytest.raises((flight.FlightError, pa.ArrowException)):
         healthy()
