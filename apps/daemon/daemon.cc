@@ -3,8 +3,13 @@
 #include <malloc.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <thread>
+
+#include "daemon/wiping_free.h"
 
 namespace lithify::daemon {
 
@@ -12,9 +17,15 @@ int Run(const char* program, const std::function<int()>& main) {
   // Tokens are in memory while work is done for them: no core file, and nobody else's look into it
   // (R267).
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  // Memory that is freed is overwritten, that of the libraries too, through which tokens pass:
-  // nothing of them stays. A rewrite takes 2 to 4 % more processor time by it.
-  mallopt(M_PERTURB, 0xa5);
+  // Nothing of them stays in what is freed.
+  UseWipingFree();
+  // By default threads spread over eight arenas for each processor, and what one of them once held
+  // stays with it: the process grew for as long as threads came and went, while no more was in use
+  // (bench/SERVER.md). MALLOC_ARENA_MAX says otherwise.
+  if (std::getenv("MALLOC_ARENA_MAX") ==
+      nullptr) {  // NOLINT(concurrency-mt-unsafe): no threads yet.
+    mallopt(M_ARENA_MAX, static_cast<int>(std::max(2U, std::thread::hardware_concurrency())));
+  }
   // Nobody reads our warnings any more: no reason to end.
   std::signal(SIGPIPE, SIG_IGN);
   try {
