@@ -1,11 +1,33 @@
 """A real Ray cluster on this machine: each node has a loopback address of its own (127.0.0.2, …),
-so that nothing goes over the network, and its own raylet, object store and agents."""
+and its own raylet, object store and agents. Nothing of it can be reached from the network."""
+
+import ctypes
+import fcntl
+import socket
+import struct
 
 import ray
 from ray.cluster_utils import Cluster
 
 STORE_BYTES = 80 * 2**20
 WORKER_BYTES = 100 * 2**20
+
+
+CLONE_NEWNET = 0x40000000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+isolated = []
+
+
+def isolate():
+    """Gives this process, and those that it starts, a network that is a loopback device and no
+    more: Ray listens on all addresses of its machine, whatever it is told."""
+    if isolated:
+        return
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "a network namespace for Ray: run the tests as root")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh", b"lo", IFF_UP))
+    isolated.append(True)
 
 
 class RayCluster:
@@ -16,6 +38,7 @@ class RayCluster:
         self._added = 0
 
     def __enter__(self):
+        isolate()
         # The head's address is not 127.0.0.1: Ray would take that as a request to find another.
         self._cluster = Cluster()
         self._start(**self._arguments("127.0.0.2"), num_cpus=0, memory=WORKER_BYTES // 2,

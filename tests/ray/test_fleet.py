@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import pytest
 import ray
 from conftest import MARK, is_alive, marked, wait_until
 from lithify_ray import files
@@ -38,6 +39,56 @@ def test_life_of_a_fleet(harness, cluster, secret):
         is_alive(worker.pid) or is_alive(worker.actor_pid) for worker in gone))
     harness.tick_until("actors are gone", lambda: len(fleet_members("test")) == 1)
     assert_secret_nowhere(cluster, secret)
+
+
+class Spied:
+    """In the place of an actor's handle until it is drained."""
+
+    def __init__(self, member, on_drain):
+        self._member = member
+        self._on_drain = on_drain
+        self._handle, member.handle = member.handle, self
+        self.describe = self._handle.describe
+        self.drain = self
+
+    def remote(self):
+        self._member.handle = self._handle
+        self._on_drain()
+        return self._handle.drain.remote()
+
+
+def test_out_of_the_list_before_it_is_drained(harness):
+    """Else the coordinator would send it groups that it refuses."""
+    harness = harness(0, 2)
+    harness.queue(waiting=4)
+    harness.serving(2)
+    drained = []
+    for member in harness.fleet.members:
+        Spied(member, lambda address=member.told.address: drained.append(
+            (address, address in harness.published())))
+    addresses = set(harness.published())
+    harness.queue(waiting=0)
+    harness.tick_until("both are drained", lambda: len(drained) == 2)
+    assert {address for address, _ in drained} == addresses
+    assert not any(listed for _, listed in drained)
+
+
+def test_actor_is_killed_while_its_worker_drains(harness, binary):
+    """Ray starts it anew; nobody wants it."""
+    if "stand_in" not in binary:
+        pytest.skip("SKIP: a real worker has no group to run here")
+    harness = harness(0, 1, more="[stand_in]\nbusy = 600")
+    harness.queue(waiting=2)
+    worker, = harness.serving(1).values()
+    harness.queue(waiting=0)
+    harness.tick_until("it drains", lambda: harness.fleet.members[0].draining_since is not None)
+    wait_until("it was told", lambda: harness.fleet.members[0].told.state == "draining"
+               or harness.fleet.tick())
+    os.kill(worker.actor_pid, signal.SIGKILL)
+    harness.tick_until("the fleet is empty", lambda: harness.fleet.members == [])
+    wait_until("Ray has none of it", lambda: fleet_members("test") == [], 30)
+    assert harness.published() == {}
+    wait_until("its drain time is up", lambda: not is_alive(worker.pid), 30)
 
 
 def assert_secret_nowhere(cluster, secret):
@@ -102,7 +153,7 @@ def test_node_is_killed(harness, cluster):
 
 
 def test_hung_worker_is_replaced(harness):
-    harness = harness(1, 1)
+    harness = harness(1, 1, probe_timeout=3)
     before, = harness.serving(1).values()
     os.kill(before.pid, signal.SIGSTOP)
     harness.tick_until("it is replaced", lambda: harness.published()
