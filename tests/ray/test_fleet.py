@@ -73,7 +73,7 @@ def test_out_of_the_list_before_it_is_drained(harness):
     assert not any(listed for _, listed in drained)
 
 
-def test_actor_is_killed_while_its_worker_drains(harness, binary):
+def test_actor_is_killed_while_its_worker_drains(harness, binary, capfd):
     """Ray starts it anew; nobody wants it."""
     if "stand_in" not in binary:
         pytest.skip("SKIP: a real worker has no group to run here")
@@ -87,7 +87,7 @@ def test_actor_is_killed_while_its_worker_drains(harness, binary):
     os.kill(worker.actor_pid, signal.SIGKILL)
     harness.tick_until("the fleet is empty", lambda: harness.fleet.members == [])
     wait_until("Ray has none of it", lambda: fleet_members("test") == [], 30)
-    assert harness.published() == {}
+    assert harness.published() == {} and "Ray has started it anew" in capfd.readouterr().err
     wait_until("its drain time is up", lambda: not is_alive(worker.pid), 30)
 
 
@@ -117,6 +117,7 @@ def assert_secret_nowhere(cluster, secret):
 def test_worker_is_killed(harness):
     harness = harness(2, 2)
     before = harness.serving(2)
+    handles = {member.name: member.handle for member in harness.fleet.members}
     victim = next(iter(before.values()))
     os.kill(victim.pid, signal.SIGKILL)
     harness.tick_until("it is replaced", lambda: len(harness.published()) == 2
@@ -125,6 +126,8 @@ def test_worker_is_killed(harness):
     assert set(before) & set(after) == set(before) - {victim.address}
     assert not is_alive(victim.actor_pid)
     assert victim.id not in {worker.id for worker in after.values()}
+    # The same actors: Ray did it.
+    assert {member.name: member.handle for member in harness.fleet.members} == handles
 
 
 def test_actor_is_killed(harness):

@@ -75,7 +75,7 @@ def test_serves_and_drains(worker):
     assert worker.address.startswith("127.0.0.1:") and worker.id.startswith("w-")
     assert worker.alive and worker.probe() and serves(worker.address)
     worker.drain()
-    assert worker.wait() == 0
+    assert worker.wait(60) == 0
     assert not worker.alive and not worker.probe() and not serves(worker.address)
 
 
@@ -103,7 +103,7 @@ def test_running_work_may_end(binary, config):
     worker.start()
     began = time.monotonic()
     worker.drain()
-    assert worker.wait() == 0 and time.monotonic() - began >= 1
+    assert worker.wait(60) == 0 and time.monotonic() - began >= 1
 
 
 def test_drain_has_an_end(binary, config):
@@ -113,7 +113,7 @@ def test_drain_has_an_end(binary, config):
                                     drain_seconds=0.5), "127.0.0.1", "w")
     worker.start()
     worker.drain()
-    assert worker.wait() == 128 + signal.SIGKILL
+    assert worker.wait(60) == 128 + signal.SIGKILL
     assert not is_alive(worker.pid)
 
 
@@ -153,7 +153,7 @@ def test_keeper_is_killed(actor):
 
 def test_worker_is_killed(worker):
     os.kill(worker.pid, signal.SIGKILL)
-    assert worker.wait() == 128 + signal.SIGKILL and not worker.draining
+    assert worker.wait(60) == 128 + signal.SIGKILL and not worker.draining
 
 
 def test_no_such_program(config):

@@ -77,7 +77,7 @@ class Fleet:
     """tick() is called every second or so, by one thread; close() once."""
 
     def __init__(self, name, settings, placement, policy, *, workers_file, queue_file,
-                 stale_after=600.0, reserve=True, clock=time.monotonic):
+                 stale_after=7200.0, reserve=True, clock=time.monotonic):
         self._name = name
         self._settings = settings
         self._placement = placement
@@ -178,8 +178,9 @@ class Fleet:
             member.draining_since = now
 
     def _lose(self, member, error, now):
-        """Ray has given the actor up."""
+        """Ray has given the actor up, or it does not do what it should."""
         del self._members[member.name]
+        ray.kill(member.handle, no_restart=True)
         if member.draining_since is not None:
             say(f"{member.name} has ended")
             return

@@ -39,8 +39,9 @@ def add_up_arguments(up):
     files.add_argument("--workers-file", default="/run/lithify/workers.json",
                        help="fleet.workers_file")
     files.add_argument("--queue-file", default="/run/lithify/queue.json", help="fleet.queue_file")
-    files.add_argument("--queue-stale-after", type=parse_duration, default="10min",
-                       help="a queue file that is older tells that nothing waits; 0: never")
+    files.add_argument("--queue-stale-after", type=parse_duration, default="2h",
+                       help="an older queue file is of a coordinator that ended: nothing waits; "
+                            "to be longer than its fleet.attempt; 0: never")
     worker = up.add_argument_group("each worker")
     worker.add_argument("--worker-config", required=True,
                         help="its configuration: a path on the nodes")

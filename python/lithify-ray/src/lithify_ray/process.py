@@ -113,9 +113,9 @@ class WorkerProcess:
     def alive(self):
         return self._keeper is not None and self._keeper.poll() is None
 
-    def wait(self):
-        """The exit code of the worker, once it has ended."""
-        return self._keeper.wait()
+    def wait(self, timeout=None):
+        """The exit code of the worker, once it has ended; TimeoutExpired if it does not."""
+        return self._keeper.wait(timeout)
 
     def drain(self, seconds=None):
         """Asks the worker to end; does not wait. 0 kills it."""
