@@ -4,9 +4,6 @@ is said of their security holds of what is rendered, not of what was meant."""
 import copy
 import ipaddress
 import json
-import os
-import pathlib
-import subprocess
 import tomllib
 
 import kubernetes_validate
@@ -322,7 +319,9 @@ def test_workers_with_certificates_on_both_sides(sets):
         sets["together"]["ConfigMap", "demo-lithify-worker"]["data"]["worker.toml"])["worker"]
     assert worker["tls_client_ca"] == "/run/secrets/lithify-worker/ca.crt"
     assert worker["s3"] == {"access_key_id": "${LITHIFY_WORKER_S3_KEY}", "region": "eu-central-1",
+                            "endpoint": "https://minio.lake:9000",
                             "secret_access_key": "${LITHIFY_WORKER_S3_SECRET}"}
+    assert worker["endpoints"] == ["https://minio.lake:9000"] and worker["unadopted"] == "5min"
     assert {env["name"] for env in container(sets["together"], "worker")["env"]} >= {
         "LITHIFY_WORKER_S3_KEY", "LITHIFY_WORKER_S3_SECRET"}
     # A probe has no certificate to show.
@@ -432,66 +431,3 @@ def labels_in(value):
     elif isinstance(value, list):
         for part in value:
             yield from labels_in(part)
-
-
-# What the programs say of it.
-
-PROGRAMS = [(name, component) for name in SETS for component in ("server", "maintain", "worker")
-            if (name, component) not in (("together", "maintain"), ("cronjob", "server"),
-                                         ("server_only", "maintain"), ("server_only", "worker"))]
-
-
-@pytest.mark.parametrize("name, component", PROGRAMS)
-def test_programs_accept_their_arguments(sets, name, component, tmp_path):
-    """--check of the real program, with its mounts laid out below a directory."""
-    one = container(sets[name], component)
-    built = os.environ.get("LITHIFY_BIN", ROOT / "build" / "bin" / "lithify")
-    program = pathlib.Path(built).parent / one["command"][0]
-    if not os.access(program, os.X_OK):
-        pytest.skip(f"SKIP: {program.name} is not built")
-    paths = sorted((mount["mountPath"] for mount in one["volumeMounts"]), key=len, reverse=True)
-
-    def inside(text):
-        for path in paths:
-            if text.startswith(path + "/"):
-                return str(tmp_path / path[1:]) + text[len(path):]
-        return text
-    for path in paths:
-        (tmp_path / path[1:]).mkdir(parents=True, exist_ok=True)
-    make_secrets(tmp_path / "run" / "secrets")
-    config = '[catalogs.lake]\nuri = "https://polaris.example/"\n'
-    for (kind, _), resource in sets[name].items():
-        for file, text in resource.get("data", {}).items() if kind == "ConfigMap" else ():
-            if file == ("worker.toml" if component == "worker" else "lithify.toml"):
-                config = text
-    for path in paths:
-        config = config.replace(f'"{path}/', f'"{tmp_path / path[1:]}/')
-    (tmp_path / "etc" / "lithify" / ("worker.toml" if component == "worker" else "lithify.toml")
-     ).write_text(config)
-    arguments = []
-    for argument in one["args"]:
-        before, equals, value = argument.rpartition("=")
-        arguments.append(before + equals + inside(value))
-    arguments = [argument for argument in arguments if argument not in ("run-once", "--scheduled")]
-    if not os.access(program.parent / "lithify-worker", os.X_OK):
-        # A build without the fleet knows no [fleet] either.
-        arguments = [argument for argument in arguments if not argument.startswith("--set=fleet.")]
-    env = {variable["name"]: inside(variable.get("value", "x" * 40) + "/").rstrip("/")
-           for variable in one["env"]}
-    done = subprocess.run([program, *arguments, "--check"], capture_output=True, text=True,
-                          check=False, timeout=60, env={"PATH": os.environ["PATH"], **env})
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
-def make_secrets(folder):
-    """The files of all secrets, as far as there are such mounts."""
-    for path in folder.iterdir() if folder.is_dir() else ():
-        for file in ("secret", "client-secret"):
-            (path / file).write_text("0123456789abcdef0123456789abcdef")
-            (path / file).chmod(0o440)
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                        "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                        "-addext", "subjectAltName=DNS:localhost", "-keyout", path / "tls.key",
-                        "-out", path / "tls.crt"], check=True, capture_output=True)
-        (path / "ca.crt").write_text((path / "tls.crt").read_text())
-        (path / "tls.key").chmod(0o440)

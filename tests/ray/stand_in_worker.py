@@ -88,7 +88,8 @@ def main():
     options.add_argument("--ca")
     options = options.parse_args()
     if options.probe:
-        sys.exit(probe(options.probe))
+        # It speaks no TLS.
+        sys.exit(1 if options.ca else probe(options.probe))
     serve(options)
 
 

@@ -1,5 +1,6 @@
 """A worker between its actor and its keeper, without Ray: no end of either leaves a worker."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -88,6 +89,15 @@ def test_tcp_probe(settings, config):
     assert not worker.probe()
 
 
+def test_probe_that_cannot_succeed(settings, tmp_path):
+    """Said at the start, rather than ending every worker soon after."""
+    settings = dataclasses.replace(settings, probe_ca=str(tmp_path / "none"), start_seconds=5)
+    worker = WorkerProcess(settings, "127.0.0.1", "w")
+    with pytest.raises(RuntimeError, match="but its probe fails"):
+        worker.start()
+    assert worker.pid and not is_alive(worker.pid)
+
+
 def test_probe_of_a_worker_that_hangs(worker):
     os.kill(worker.pid, signal.SIGSTOP)
     assert not worker.probe()
@@ -163,9 +173,9 @@ def test_no_such_program(config):
         worker.start()
 
 
-@pytest.mark.parametrize("source", ['secret = ""', 'secret = "short"'])
-def test_a_secret_that_is_none(binary, config, source):
-    worker = WorkerProcess(Settings(config=config(source=source), binary=binary), "127.0.0.1", "w")
+def test_a_secret_that_is_too_short(binary, config):
+    worker = WorkerProcess(Settings(config=config(source='secret = "short"'), binary=binary),
+                           "127.0.0.1", "w")
     with pytest.raises(RuntimeError, match="before it served"):
         worker.start()
     assert not is_alive(worker.pid)

@@ -59,7 +59,10 @@ def add_up_arguments(up):
     worker.add_argument("--probe", choices=("worker", "tcp", "none"), default="worker",
                         help="by lithify-worker --probe, by connecting, or not at all")
     worker.add_argument("--probe-ca", default="",
-                        help="certificates for the probe: a path on the nodes")
+                        help="roots of the workers' certificates, a path on the nodes; with TLS")
+    worker.add_argument("--probe-cert", default="",
+                        help="what the probe shows where workers ask for a certificate; a path")
+    worker.add_argument("--probe-key", default="", help="its key; a path")
     worker.add_argument("--probe-interval", type=parse_duration, default="10s")
     worker.add_argument("--max-restarts", type=int, default=5,
                         help="by Ray, before the supervisor makes another one; -1: any number")
@@ -95,7 +98,8 @@ def run_up(options):
         placement, config=options.worker_config, binary=options.binary,
         overrides=tuple(options.set),
         drain_seconds=options.drain, start_seconds=options.start_timeout, probe=options.probe,
-        probe_ca=options.probe_ca, probe_seconds=options.probe_interval,
+        probe_ca=options.probe_ca, probe_cert=options.probe_cert, probe_key=options.probe_key,
+        probe_seconds=options.probe_interval,
         orphan_seconds=options.abandoned_after)
     os.makedirs(os.path.dirname(os.path.abspath(options.workers_file)), exist_ok=True)
     # Two that write one file would take each other's workers out of it.

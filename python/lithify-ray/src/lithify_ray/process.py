@@ -32,7 +32,9 @@ class Settings:
     drain_seconds: float = 30.0
     start_seconds: float = 30.0
     probe: str = "worker"  # or "tcp", or "none"
-    probe_ca: str = ""
+    probe_ca: str = ""  # Paths on the node; without it the probe speaks no TLS.
+    probe_cert: str = ""
+    probe_key: str = ""
     probe_seconds: float = 10.0
     probe_timeout: float = 10.0
     probe_failures: int = 3
@@ -100,7 +102,7 @@ class WorkerProcess:
         while True:
             self.address = _read_address(port_file)
             if self.address:
-                return
+                break
             if self._keeper.poll() is not None:
                 raise RuntimeError(f"{where}: ended with {self._keeper.returncode} before it "
                                    "served; what it said is in the log of this actor on its node")
@@ -108,6 +110,13 @@ class WorkerProcess:
                 raise RuntimeError(
                     f"{where}: did not serve within {self._settings.start_seconds:.0f} s")
             time.sleep(0.05)
+        # A probe that cannot succeed would end every worker again, for ever.
+        while not self.probe():
+            if not self.alive or time.monotonic() > end:
+                raise RuntimeError(f"{where}: serves at {self.address}, but its probe fails: with "
+                                   "TLS it needs probe_ca, and a certificate that is good for "
+                                   "this address")
+            time.sleep(0.2)
 
     @property
     def alive(self):
@@ -151,9 +160,12 @@ class WorkerProcess:
                 return True
             except OSError:
                 return False
-        ca = ["--ca", self._settings.probe_ca] if self._settings.probe_ca else []
+        settings = self._settings
+        tls = [part for name, path in (("--ca", settings.probe_ca), ("--cert", settings.probe_cert),
+                                       ("--key", settings.probe_key)) if path
+               for part in (name, path)]
         try:
-            return subprocess.run([self._settings.binary, "--probe", self.address, *ca],
+            return subprocess.run([settings.binary, "--probe", self.address, *tls],
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                   timeout=timeout, check=False).returncode == 0
         except (OSError, subprocess.TimeoutExpired):
