@@ -99,9 +99,9 @@ def config(tmp_path, secret):
     secret_file.touch(mode=0o600)
     secret_file.write_text(secret)
 
-    def write(name="worker.toml", more="", source=f'secret_file = "{secret_file}"'):
-        path = tmp_path / name
-        path.write_text(f"[worker]\n{source}\ninsecure_loopback = true\n{more}")
+    def write(more="", source=f'secret_file = "{secret_file}"', tls="insecure_loopback = true"):
+        path = tmp_path / "worker.toml"
+        path.write_text(f"[worker]\n{source}\n{tls}\n{more}")
         return str(path)
     return write
 

@@ -3,12 +3,14 @@
 import dataclasses
 import json
 import os
+import pathlib
 import signal
 import socket
 import stat
 import subprocess
 import sys
 import time
+import tomllib
 
 import pytest
 from conftest import is_alive, wait_until
@@ -87,6 +89,28 @@ def test_tcp_probe(settings, config):
     assert worker.probe()
     worker.kill()
     assert not worker.probe()
+
+
+def test_tls_on_both_sides(binary, config, tmp_path):
+    """With the certificate that it asks for the worker answers its probe, without it does not."""
+    if "stand_in" in binary:
+        pytest.skip("SKIP: the stand-in speaks no TLS")
+    cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=fleet",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+                   check=True, capture_output=True)
+    tls = "\n".join(f'{name} = "{path}"' for name, path in (
+        ("tls_cert", cert), ("tls_key", key), ("tls_client_ca", cert)))
+    settings = Settings(config=config(tls=tls), binary=binary, start_seconds=60,
+                        probe_ca=str(cert), probe_cert=str(cert), probe_key=str(key))
+    worker = WorkerProcess(settings, "127.0.0.1", "w")
+    worker.start()
+    assert worker.probe()
+    worker.kill()
+    settings = dataclasses.replace(settings, probe_cert="", probe_key="", start_seconds=5)
+    with pytest.raises(RuntimeError, match="but its probe fails"):
+        WorkerProcess(settings, "127.0.0.1", "w").start()
 
 
 def test_probe_that_cannot_succeed(settings, tmp_path):
@@ -203,6 +227,14 @@ def test_what_may_be_set():
         Settings(config="worker.toml", overrides=("worker.listen=0.0.0.0:1",))
     with pytest.raises(ValueError, match="KEY=VALUE"):
         Settings(config="worker.toml", overrides=("worker.listen",))
+
+
+def test_the_tested_version_of_ray_is_the_pinned_one():
+    root = pathlib.Path(__file__).parents[2]
+    project = tomllib.loads((root / "python" / "lithify-ray" / "pyproject.toml").read_text())
+    tested, = [line.split()[0] for line in (root / "requirements" / "fleet.txt").read_text(
+        ).splitlines() if line.startswith("ray==")]
+    assert project["project"]["dependencies"] == [tested]
 
 
 def test_workers_file(tmp_path):
