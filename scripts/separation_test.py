@@ -8,7 +8,9 @@ Usage: separation_test.py BUILD_DIR, after a build.
  3. the programs have no symbol of the half that they are not, and the symbols that are looked for
     are found in the programs that do have them;
  4. lithifyd alone has both;
- 5. the compiler refuses to copy a job's credential, to make one or to print it.
+ 5. lithify-worker, which is told names and has nothing else, links without a catalog, a planner, a
+    committer, an identity and all that uses them, and does not without what it does use;
+ 6. the compiler refuses to copy a job's credential, to make one or to print it.
 """
 
 import os
@@ -35,7 +37,22 @@ SYMBOLS = (
     # What a person types acts as that person.
     ("lithify-maintain", "lithify", r"\blithify::maintain::"),
     ("lithify-serve", "lithify", r"\blithify::serve::"),
+    # A worker reads tables by their metadata alone.
+    ("lithify-serve", "lithify-worker", r"\blithify::catalog::"),
+    ("lithify-serve", "lithify-worker", r"\blithify::plan::"),
+    ("lithify-serve", "lithify-worker", r"\blithify::commit::"),
+    ("lithify-serve", "lithify-worker", r"\blithify::job::"),
+    ("lithify-serve", "lithify-worker", r"\blithify::sql::"),
+    ("lithify-serve", "lithify-worker", r"\blithify::serve::"),
+    ("lithify-serve", "lithify-worker", r"\bsqlite3_open"),
+    ("lithify-maintain", "lithify-worker", r"\blithify::maintain::"),
+    ("lithify-maintain", "lithify-worker", r"\bJobCredential\b"),
+    ("lithify-worker", "lithify-maintain", r"\blithify::fleet::FlightWorker\b"),
 )
+# What a worker must not be linked with, by module; config is, for the reading of one section.
+WORKER = "lithify-worker"
+NOT_OF_A_WORKER = ("catalog", "commit", "embed", "flightsql", "job", "maintain", "observe", "plan",
+                   "serve", "sql")
 # The only program with both halves, and what tells them.
 COORDINATOR = "lithifyd"
 OF_HALF = {"serve": r"\blithify::serve::", "maintain": r"\blithify::maintain::"}
@@ -228,6 +245,35 @@ def check_coordinator(build, uses, problems):
     print(f"separation: {COORDINATOR} needs both halves")
 
 
+def check_worker(build, uses, problems):
+    """Its module links whole with its closure, and the program without what a worker has not."""
+    libraries = {name: os.path.abspath(path) for name, path in archives(build, uses).items()}
+    own = closure(uses, "fleet")
+    for module in NOT_OF_A_WORKER:
+        if module in own:
+            problems.append(f"the closure of fleet has {module} in it")
+    objects, others = link_inputs(build, WORKER, uses)
+    # Of config the parts that are needed, not all: those would bring the planner.
+    config = [libraries["config"], *(libraries[name] for name in own)]
+    with tempfile.TemporaryDirectory() as work:
+        members = [libraries[name] for name in own]
+        result = link(build, objects, members, [*config, *others], work)
+        if result.returncode != 0:
+            problems.append(f"{WORKER} does not link without {', '.join(NOT_OF_A_WORKER)}:\n"
+                            f"{result.stdout[:2000]}")
+        # The controls: what it uses is missed, and what uses the others does not link so.
+        without = [libraries[name] for name in own if name != "group"]
+        result = link(build, objects, without,
+                      [libraries["config"], *without, *others], work)
+        if result.returncode == 0 or "lithify::group::" not in result.stdout:
+            problems.append(f"control: {WORKER} linked without module group: the test is empty")
+        strange, more = link_inputs(build, "lithify-serve", uses)
+        result = link(build, strange, members, [*config, *others, *more], work)
+        if result.returncode == 0:
+            problems.append("control: lithify-serve linked of a worker's modules")
+    print(f"separation: {WORKER} links without {', '.join(NOT_OF_A_WORKER)}")
+
+
 def compiles(text, work):
     path = f"{work}/snippet.cc"
     with open(path, "w", encoding="utf-8") as file:
@@ -260,6 +306,7 @@ def main(build):
     check_symbols(build, problems)
     check_programs(build, problems)
     check_coordinator(build, uses, problems)
+    check_worker(build, uses, problems)
     for problem in problems:
         print(f"FAILED: {problem}")
     return 1 if problems else 0
