@@ -145,7 +145,11 @@ class DispatcherTest : public testing::Test {
             .clock = clock_,
             .random = random_,
             .calls = std::make_unique<ThreadCalls>(CallThreads{.compact = 16}),
-            .on_job = [this](const JobStory& story) { story_ = story; }},
+            .on_job =
+                [this](const JobStory& story) {
+                  const std::lock_guard lock(story_mutex_);
+                  story_ = story;
+                }},
         options);
   }
   static std::vector<group::FleetGroup> Groups(int count) {
@@ -185,6 +189,7 @@ class DispatcherTest : public testing::Test {
   std::map<size_t, Result<group::GroupResult>> results_;
   bool go_on_ = false;
   CancelFlag cancel_;
+  std::mutex story_mutex_;  // Two jobs may end at a time.
   JobStory story_;
 };
 
@@ -327,8 +332,9 @@ TEST_F(DispatcherTest, AnErrorOfTheApplicationStopsTheJobIfTheCallerSaysSo) {
   ASSERT_THAT(results_, SizeIs(1));
   EXPECT_EQ(results_.begin()->second.error().code, Code::kCorrupt);
   EXPECT_THAT(workers_[0]->orders, SizeIs(1));
-  EXPECT_TRUE(workers_[1]->WaitFor(
-      [&] { return workers_[1]->dropped.size() == 1 && workers_[1]->running == 0; }));
+  EXPECT_TRUE(workers_[1]->WaitFor([&] {
+    return workers_[1]->dropped.size() == workers_[1]->orders.size() && workers_[1]->running == 0;
+  }));
 }
 
 TEST_F(DispatcherTest, OrTheOthersGoOn) {

@@ -171,7 +171,12 @@ TEST_F(FleetJobTest, R141NoResultThatIsNotRightReachesTheTable) {
       {"rows were left out", [](auto& r) { r.inputs[0].rows_deleted = -1; }},
       {"deletes name 0 at most", [](auto& r) { r.inputs[1].rows_deleted = 1; }},
       {"deletes name 2 at most", [](auto& r) { r.inputs[0].rows_deleted = 3; }},
-      {"rows in", [](auto& r) { r.inputs[0].rows_deleted = 1; }},
+      {"deletes name 2 at least", [](auto& r) { r.inputs[0].rows_deleted = 1; }},
+      {"deletes name 2 at least",
+       [](auto& r) {  // Right in every other way: nothing was deleted.
+         r.inputs[0].rows_deleted = r.rows_deleted = 0;
+         r.report.rows_out = r.report.rows_in;
+       }},
       {"rows in", [](auto& r) { --r.report.rows_out; }},
       {"rows in", [](auto& r) { --r.report.rows_in; }},
       {"rows in", [](auto& r) { ++r.rows_deleted; }},

@@ -7,8 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/parallel.h"
 #include "base/text.h"
 #include "group/target.h"
+#include "rewrite/delete_scan.h"
 
 namespace lithify::job {
 namespace {
@@ -22,6 +24,17 @@ constexpr const char* kHint =
 std::unexpected<Error> Wrong(std::string message, std::string where) {
   return Fail(Code::kCorrupt, "a worker's result is not right: " + std::move(message),
               std::move(where), kHint);
+}
+
+// How many rows the deletes of one file name at least: a deletion vector has as many positions as
+// its metadata says. A worker that left a vector out would bring its rows back.
+int64_t DeletedAtLeast(const group::TableView& view, int32_t data_file) {
+  int64_t least = 0;
+  for (const int32_t index : view.index.AppliesTo(data_file)) {
+    const iceberg::LiveDeleteFile& file = view.live.delete_files[static_cast<size_t>(index)];
+    if (file.deletion_vector) least = std::max(least, file.records);
+  }
+  return least;
 }
 
 // How many rows the deletes of one file name at most; -1: they need not say.
@@ -61,6 +74,11 @@ Status CheckInputs(const FleetCheck& check, const group::GroupResult& result) {
     if (most >= 0 && input.rows_deleted > most) {
       return Wrong(std::to_string(input.rows_deleted) + " rows were left out, deletes name " +
                        std::to_string(most) + " at most",
+                   file.path);
+    }
+    if (const int64_t least = DeletedAtLeast(check.view, index); input.rows_deleted < least) {
+      return Wrong(std::to_string(input.rows_deleted) + " rows were left out, deletes name " +
+                       std::to_string(least) + " at least",
                    file.path);
     }
     rows += input.records;
@@ -136,6 +154,41 @@ Status CheckOutputs(const FleetCheck& check, const group::GroupResult& result) {
 Status CheckFleetResult(const FleetCheck& check, const group::GroupResult& result) {
   LITHIFY_TRY(CheckInputs(check, result));
   return CheckOutputs(check, result);
+}
+
+Result<NamedPaths> ReadNamedPaths(const group::GroupServices& services,
+                                  const group::TableView& view,
+                                  const std::vector<int32_t>& data_files, int threads,
+                                  const CancelFlag& cancel) {
+  std::set<int32_t> distinct;
+  for (const int32_t data_file : data_files) {
+    for (const int32_t index : view.index.AppliesTo(data_file)) {
+      const iceberg::LiveDeleteFile& file = view.live.delete_files[static_cast<size_t>(index)];
+      const bool positions = file.content == iceberg::FileContent::kPositionDeletes;
+      if (positions && !file.deletion_vector) distinct.insert(index);
+    }
+  }
+  const std::vector<int32_t> indices(distinct.begin(), distinct.end());
+  std::vector<std::vector<std::string>> paths(indices.size());
+  const auto read_one = [&](size_t i) -> Status {
+    const auto& file = view.live.delete_files[static_cast<size_t>(indices[i])];
+    if (!file.referenced_data_file.empty()) {
+      paths[i] = {file.referenced_data_file};
+      return {};
+    }
+    LITHIFY_TRY(cancel.Check());
+    LITHIFY_TRY_ASSIGN(const auto place, services.locations.Resolve(file.path));
+    auto read = rewrite::ReadPositionDeletePaths(*place.store, place.key, {.cancel = &cancel});
+    if (!read) {
+      return Fail(storage::NameByLocation(std::move(read.error()), place.key, file.path));
+    }
+    paths[i] = std::move(*read);
+    return {};
+  };
+  LITHIFY_TRY(TryForEach(indices.size(), threads, read_one));
+  NamedPaths named;
+  for (size_t i = 0; i < indices.size(); ++i) named.emplace(indices[i], std::move(paths[i]));
+  return named;
 }
 
 }  // namespace lithify::job

@@ -4,8 +4,11 @@
 #define LITHIFY_JOB_FLEET_RESULT_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "base/cancel.h"
 #include "base/result.h"
 #include "group/table_group.h"
 
@@ -20,8 +23,9 @@ struct FleetCheck {
 
 // kCorrupt, with what differs, unless
 // - the inputs are the task's, with the rows that the metadata claims, in their partitions;
-// - rows are left out only of inputs that a delete applies to, and no more than those deletes name
-//   where all of them name rows;
+// - rows are left out only of inputs that a delete applies to, no more than those deletes name
+// where
+//   all of them name rows, and no fewer than a deletion vector names;
 // - rows in = rows out + rows left out, for the group and over its outputs (R100, T33);
 // - each output is a new file of a name of its own right in the data location of its partition,
 // which
@@ -30,6 +34,16 @@ struct FleetCheck {
 // That the outputs are there in the stated size and in no snapshot yet is checked by the commit.
 // Other errors: what reading the footers gives.
 Status CheckFleetResult(const FleetCheck& check, const group::GroupResult& result);
+
+// GroupResult::named_paths of the position delete files that apply to these data files, by index
+// into LiveSet::delete_files: read here, since a delete file that is taken for needless by what a
+// worker says of it would bring back the rows of others (R102). Of each file its column of paths is
+// read, where the metadata does not say that it names one file.
+using NamedPaths = std::map<int32_t, std::vector<std::string>>;
+Result<NamedPaths> ReadNamedPaths(const group::GroupServices& services,
+                                  const group::TableView& view,
+                                  const std::vector<int32_t>& data_files, int threads,
+                                  const CancelFlag& cancel);
 
 }  // namespace lithify::job
 

@@ -371,7 +371,32 @@ Status IcebergRewrite::RewriteOnFleet() {
     return !work.error || work.error->code == Code::kUnsupported || request_.partial_progress;
   };
   LITHIFY_TRY(services_.fleet->Run(tasks, job, take, cancel_));
-  return cancel_.Check();
+  LITHIFY_TRY(cancel_.Check());
+  return NamePathsHere();
+}
+
+// What workers say of delete files is not believed.
+Status IcebergRewrite::NamePathsHere() {
+  const auto& groups = result_.plan.groups;
+  std::vector<int32_t> inputs;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    work_[g].result.named_paths.clear();
+    if (work_[g].done) std::ranges::copy(groups[g].data_files, std::back_inserter(inputs));
+  }
+  LITHIFY_TRY_ASSIGN(const auto named,
+                     ReadNamedPaths(GroupParts(), View(), inputs, settings_.threads, cancel_));
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (!work_[g].done) continue;
+    for (const int32_t data_file : groups[g].data_files) {
+      for (const int32_t index : index_->AppliesTo(data_file)) {
+        const auto paths = named.find(index);
+        if (paths == named.end()) continue;
+        const auto& file = result_.live.delete_files[static_cast<size_t>(index)];
+        work_[g].result.named_paths.emplace(file.path, paths->second);
+      }
+    }
+  }
+  return {};
 }
 
 IcebergRewrite::GroupWork IcebergRewrite::RewriteGroup(size_t g, int threads,

@@ -40,7 +40,7 @@ class IcebergRewrite {
     std::optional<Error> error;  // Known failure: nothing of the group is left.
     // As evidence against the worker that wrote them.
     bool keep_outputs = false;
-    group::GroupResult result;   // Its outputs are there until they are committed or removed.
+    group::GroupResult result;  // Its outputs are there until they are committed or removed.
   };
 
   // True when the result is final.
@@ -64,6 +64,7 @@ class IcebergRewrite {
   Result<Way> PlaceGroups();
   Status RewriteGroups();
   Status RewriteOnFleet();
+  Status NamePathsHere();
   GroupWork RewriteGroup(size_t g, int threads, int64_t memory_bytes);
   Error WithHint(Error error) const;
   // Groups that failed while others may go on; an error if the job cannot.

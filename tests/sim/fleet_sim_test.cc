@@ -45,8 +45,9 @@ TEST(FleetSim, EveryWorldKeepsItsRows) {
             << " failures, " << fleet.refusals << " refusals, " << fleet.killed << " killed, "
             << fleet.lost_answers << " lost answers, " << fleet.adoptions << " adoptions, "
             << fleet.lost_adoptions << " of them unheard, " << fleet.lies << " lies, "
-            << fleet.dropped << " dropped, " << fleet.reaped << " reaped, " << fleet.retries
-            << " retries, " << fleet.hedges << " repeats\n";
+            << fleet.misleading << " about deletes, " << fleet.dropped << " dropped, "
+            << fleet.reaped << " reaped, " << fleet.retries << " retries, " << fleet.hedges
+            << " repeats\n";
   // A simulation in which nothing happens proves nothing.
   if (seeds < 100) return;
   EXPECT_GT(total.rewrites, seeds / 2);

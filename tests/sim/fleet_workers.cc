@@ -43,6 +43,7 @@ void FleetCounts::Add(const FleetCounts& other) {
   adoptions += other.adoptions;
   lost_adoptions += other.lost_adoptions;
   lies += other.lies;
+  misleading += other.misleading;
   dropped += other.dropped;
   reaped += other.reaped;
   retries += other.retries;
@@ -59,14 +60,16 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
     Dice& dice = world_.dice_;
     Duration takes = milliseconds(dice.Between(1, dice.OneIn(10) ? 9000 : 60));
     int life = 0;
+    std::string known;
     if (call.kind == Kind::kCompact) {
       Worker& worker = world_.workers_[static_cast<size_t>(call.worker)];
       life = worker.life;
+      known = known_[call.worker];
       ++worker.running;
       takes = milliseconds(dice.Between(10, 20'000)) * worker.slow;
     }
     queue_.emplace(std::pair(process_.clock.Monotonic() + takes, ++number_),
-                   Queued{std::move(call), life});
+                   Queued{std::move(call), life, std::move(known)});
   }
 
   void Wait(std::unique_lock<std::mutex>& lock, Duration at_most) override {
@@ -90,6 +93,7 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
     for (auto& [at, queued] : rest) {
       if (queued.call.kind != Kind::kCompact) continue;
       life_ = queued.life;
+      known_as_ = queued.known;
       if (world_.dice_.OneIn(2)) queued.call.run();
       --world_.workers_[static_cast<size_t>(queued.call.worker)].running;
     }
@@ -104,12 +108,17 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
   }
   bool dead() const { return dead_; }
   const Process& process() const { return process_; }
-  int life() const { return life_; }  // Of its worker, when the call that runs was begun.
+  // Of its worker, when the call that runs was begun; and what the coordinator took it for.
+  int life() const { return life_; }
+  const std::string& known_as() const { return known_as_; }
+  // What a worker has told the coordinator of itself.
+  void Know(int worker, std::string id) { known_[worker] = std::move(id); }
 
  private:
   struct Queued {
     Call call;
     int life = 0;
+    std::string known;
   };
 
   void RunNext(Duration at_most) {
@@ -122,6 +131,7 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
     if (due > now) world_.clock_.Advance(due - now);
     auto queued = std::move(queue_.extract(queue_.begin()).mapped());
     life_ = queued.life;
+    known_as_ = queued.known;
     const int worker = queued.call.kind == Kind::kCompact ? queued.call.worker : -1;
     queued.call.run();
     if (worker >= 0) --world_.workers_[static_cast<size_t>(worker)].running;
@@ -132,6 +142,8 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
   std::map<std::pair<Duration, int64_t>, Queued> queue_;
   int64_t number_ = 0;
   int life_ = 0;
+  std::string known_as_;
+  std::map<int, std::string> known_;
   bool dead_ = false;
 };
 
@@ -143,6 +155,7 @@ class SimWorkers::Link final : public fleet::WorkerLink {
   LinkResult<fleet::WorkerStatus> AskStatus(Duration) override {
     const Worker& it = worker();
     if (it.cut_off || OneIn(30)) return Lost("no answer");
+    calls_.Know(index_, world_.IdOf(index_));
     return fleet::WorkerStatus{.id = world_.IdOf(index_),
                                .version = "sim",
                                .inflight = it.running,
@@ -154,7 +167,7 @@ class SimWorkers::Link final : public fleet::WorkerLink {
   LinkResult<group::GroupResult> Compact(const fleet::GroupOrder& order, const fleet::LinkTimes&,
                                          const OnProgress& on_progress,
                                          const CancelFlag& cancel) override {
-    const std::string life = "w" + std::to_string(index_) + "." + std::to_string(calls_.life());
+    const std::string life = calls_.known_as();
     const std::tuple key{order.task.job_id, order.task.metadata_location, order.task.number, life};
     if (world_.failed_.contains(key)) {
       world_.hooks_.violate("a group was given to the worker that had failed with it");
@@ -243,6 +256,7 @@ class SimWorkers::Link final : public fleet::WorkerLink {
     }
     if (cancel.requested()) return Lost("stopped on request");
     on_progress(1);
+    if (worker().liar) world_.Mislead(*result);
     if (worker().liar && OneIn(3) && world_.Lie(*result)) deceived_ = true;
     return std::move(*result);
   }
@@ -375,12 +389,25 @@ Result<group::GroupResult> SimWorkers::Rewrite(const fleet::GroupOrder& order,
   return group::RewriteGroup(services, table->view(), order.task, files, bounds, cancel);
 }
 
+// That delete files name no files but those of the group: they would go, with what they say of
+// others. Nobody believes it, and so nobody complains.
+void SimWorkers::Mislead(group::GroupResult& result) {
+  for (auto& [location, paths] : result.named_paths) {
+    const size_t before = paths.size();
+    std::erase_if(paths, [&](const std::string& path) {
+      return std::ranges::none_of(result.inputs,
+                                  [&](const auto& input) { return input.path == path; });
+    });
+    if (paths.size() != before) ++counts_.misleading;
+  }
+}
+
 // False: there was nothing to lie about.
 bool SimWorkers::Lie(group::GroupResult& result) {
   if (result.outputs.empty()) return false;
   ++counts_.lies;
   iceberg::DataFile& output = result.outputs.front();
-  switch (dice_.Below(8)) {
+  switch (dice_.Below(9)) {
     case 0: ++output.record_count; break;
     case 1: output.file_path = result.inputs.front().path; break;
     case 2: output.file_path.insert(output.file_path.rfind('/'), "/elsewhere"); break;
@@ -390,6 +417,10 @@ bool SimWorkers::Lie(group::GroupResult& result) {
     case 6:
       ++result.rows_deleted;
       --result.report.rows_out;
+      break;
+    case 7:
+      for (auto& input : result.inputs) input.records += input.rows_deleted;
+      ++result.inputs.front().records;
       break;
     default: result.outputs.pop_back(); break;
   }

@@ -35,6 +35,7 @@ struct FleetCounts {
   uint64_t adoptions = 0;
   uint64_t lost_adoptions = 0;
   uint64_t lies = 0;
+  uint64_t misleading = 0;  // Answers that lie about what delete files name.
   uint64_t dropped = 0;
   uint64_t reaped = 0;
   uint64_t retries = 0;
@@ -112,6 +113,7 @@ class SimWorkers {
   void Kill(Worker& worker);
   Result<group::GroupResult> Rewrite(const fleet::GroupOrder& order, const WorkerProcess& process);
   bool Lie(group::GroupResult& result);
+  void Mislead(group::GroupResult& result);
   void Remove(int actor, const std::vector<iceberg::DataFile>& outputs);
 
   Dice& dice_;
