@@ -47,7 +47,8 @@ struct Parameters {
   double silence_s = 120;
   double latency_s = 0.01;  // Of a call.
   double start_s = 0.5;     // Of a group, before its first byte: metadata and footers.
-  double check_s = 0.02;    // Of a result, one after the other, in the coordinator.
+  double check_s = 0.02;    // Of a result, in the coordinator,
+  int check_at_once = 1;    // of so many at a time.
   bool hedge = true;
   int attempts = 3;
   uint64_t seed = 1;
@@ -199,9 +200,9 @@ class Model {
       }
       case A::kCancel: return Cancel(action.attempt);
       case A::kGroupDone: {
-        // The coordinator looks at one result after the other.
-        checked_ = std::max(checked_, now_) + p_.check_s;
-        last_ = std::max(last_, checked_);
+        double& free = *std::ranges::min_element(checkers_);
+        free = std::max(free, now_) + p_.check_s;
+        last_ = std::max(last_, free);
         used_ += Mib(static_cast<size_t>(action.group));
         return;
       }
@@ -395,7 +396,7 @@ class Model {
   double largest_ = 0;
   double read_ = 0;
   double used_ = 0;
-  double checked_ = 0;
+  std::vector<double> checkers_ = std::vector<double>(static_cast<size_t>(p_.check_at_once));
   double last_ = 0;
   std::optional<double> tail_since_;
   bool ended_ = false;
@@ -443,6 +444,7 @@ int main(int argc, char** argv) {
   app.add_option("--latency", p.latency_s, "seconds of a call");
   app.add_option("--start", p.start_s, "seconds of a group before its first byte");
   app.add_option("--check", p.check_s, "seconds of the coordinator per result");
+  app.add_option("--check-at-once", p.check_at_once, "results")->check(CLI::PositiveNumber);
   app.add_option("--attempts", p.attempts, "that may fail, of one group");
   app.add_flag("!--no-hedge", p.hedge, "no group is repeated");
   app.add_option("--seed", p.seed);

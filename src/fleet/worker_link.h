@@ -26,7 +26,8 @@ struct WorkerStatus {
 };
 
 // Why a call did not give what it should (R127). Transport: refused, reset, silent for too long,
-// the worker went away, drains or is full: the group may go to another worker. Application: the
+// the worker went away: the group goes to another worker, and this one rests. Transport and kLimit:
+// the worker drains or is full, and has not begun; that is no failure of either. Application: the
 // worker answered, and says that the group must not be done: bad signature, a conflict, a failed
 // check; no other worker is asked.
 struct LinkError {

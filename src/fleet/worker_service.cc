@@ -20,9 +20,10 @@ namespace {
 constexpr size_t kAdoptedMax = 10'000;
 constexpr auto kTick = std::chrono::milliseconds(100);
 
-std::unexpected<LinkError> Transport(std::string message) {
+// Nothing was begun.
+std::unexpected<LinkError> Refused(std::string message) {
   return std::unexpected(
-      LinkError{.transport = true, .error = {Code::kTransient, std::move(message), {}, {}}});
+      LinkError{.transport = true, .error = {Code::kLimit, std::move(message), {}, {}}});
 }
 std::unexpected<LinkError> Application(Error error) {
   return std::unexpected(LinkError{.transport = false, .error = std::move(error)});
@@ -331,20 +332,20 @@ class ServiceFollower final : public WorkerService::Follower {
 LinkResult<std::unique_ptr<WorkerService::Follower>> Service::Begin(const GroupOrder& order) {
   auto attempt = std::make_shared<Attempt>();
   const std::lock_guard lock(mutex_);
-  if (draining_) return Transport("the worker stops");
+  if (draining_) return Refused("the worker stops");
   if (attempts_.contains(order.attempt) || adopted_.contains(order.attempt)) {
     return Application({Code::kInvalid, "the attempt is known already", order.attempt, {}});
   }
   if (running_ >= options_.max_inflight_groups) {
-    return Transport("the worker is full: " + std::to_string(running_) + " groups");
+    return Refused("the worker is full: " + std::to_string(running_) + " groups");
   }
   // Who asks for more than all of it gets all of it, once that is free.
   const int64_t share = options_.memory_bytes / std::max(1, options_.max_inflight_groups);
   attempt->memory_bytes =
       std::min(order.memory_bytes > 0 ? order.memory_bytes : share, options_.memory_bytes);
   if (attempt->memory_bytes > options_.memory_bytes - memory_taken_) {
-    return Transport("the worker is full: " + FormatBytes(options_.memory_bytes - memory_taken_) +
-                     " are left, and " + FormatBytes(attempt->memory_bytes) + " are needed");
+    return Refused("the worker is full: " + FormatBytes(options_.memory_bytes - memory_taken_) +
+                   " are left, and " + FormatBytes(attempt->memory_bytes) + " are needed");
   }
   const GroupGrant grant{
       .threads = std::max(1, options_.threads / std::max(1, options_.max_inflight_groups)),

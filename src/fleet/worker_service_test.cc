@@ -162,7 +162,7 @@ TEST_F(WorkerServiceTest, FullAndNoMore) {
   const auto three = service.Begin(OrderOf("c"));
   ASSERT_FALSE(three);
   EXPECT_TRUE(three.error().transport);
-  EXPECT_EQ(three.error().error.code, Code::kTransient);
+  EXPECT_EQ(three.error().error.code, Code::kLimit);
   script_.End("a", result_);
   LastOf(**one);
   EXPECT_TRUE(service.Begin(OrderOf("c")));  // Done ones take no place.
