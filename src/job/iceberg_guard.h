@@ -2,7 +2,8 @@
 // (negative controls; see base/guard.h, and commit/iceberg_guard.h for those of the commit). All
 // are constants.
 //
-// A test build defines one of LITHIFY_BREAK_ICEBERG_KEEP_UNKNOWN, LITHIFY_BREAK_ICEBERG_LOOK.
+// A test build defines one of LITHIFY_BREAK_ICEBERG_KEEP_UNKNOWN, LITHIFY_BREAK_ICEBERG_LOOK,
+// LITHIFY_BREAK_FLEET_NAMED_PATHS.
 #ifndef LITHIFY_JOB_ICEBERG_GUARD_H_
 #define LITHIFY_JOB_ICEBERG_GUARD_H_
 
@@ -20,6 +21,13 @@ inline constexpr bool kIcebergKeepUnknown = true;
 inline constexpr bool kIcebergLook = false;
 #else
 inline constexpr bool kIcebergLook = true;
+#endif
+
+// What a worker says of the files that a delete file names is not believed (R102, R141).
+#ifdef LITHIFY_BREAK_FLEET_NAMED_PATHS
+inline constexpr bool kFleetNamedPaths = false;
+#else
+inline constexpr bool kFleetNamedPaths = true;
 #endif
 
 }  // namespace lithify::guard

@@ -372,6 +372,7 @@ Status IcebergRewrite::RewriteOnFleet() {
   };
   LITHIFY_TRY(services_.fleet->Run(tasks, job, take, cancel_));
   LITHIFY_TRY(cancel_.Check());
+  if (!guard::kFleetNamedPaths) return {};
   return NamePathsHere();
 }
 

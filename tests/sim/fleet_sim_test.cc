@@ -58,6 +58,7 @@ TEST(FleetSim, EveryWorldKeepsItsRows) {
   EXPECT_GT(fleet.retries, seeds / 8);
   EXPECT_GT(fleet.hedges, seeds / 50);
   EXPECT_GT(fleet.lies, seeds / 50);
+  EXPECT_GT(fleet.misleading, seeds / 50);
   EXPECT_GT(fleet.reaped, seeds / 50);
   EXPECT_GT(fleet.lost_adoptions, seeds / 50);
   EXPECT_GT(total.crashes, seeds / 2);

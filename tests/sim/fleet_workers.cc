@@ -256,7 +256,7 @@ class SimWorkers::Link final : public fleet::WorkerLink {
     }
     if (cancel.requested()) return Lost("stopped on request");
     on_progress(1);
-    if (worker().liar) world_.Mislead(*result);
+    if (worker().misleads) world_.Mislead(*result);
     if (worker().liar && OneIn(3) && world_.Lie(*result)) deceived_ = true;
     return std::move(*result);
   }
@@ -312,6 +312,7 @@ SimWorkers::SimWorkers(Dice& dice, SimClock& clock, Random& random, FleetHooks h
     worker.cap = static_cast<int>(dice_.Between(1, 2));
     worker.broken = w > 0 && dice_.OneIn(6);
     worker.liar = dice_.OneIn(10);
+    worker.misleads = dice_.OneIn(2);
     worker.slow = dice_.OneIn(5) ? 20 : 1;
     workers_.push_back(std::move(worker));
   }

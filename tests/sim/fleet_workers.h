@@ -103,6 +103,7 @@ class SimWorkers {
     int cap = 1;
     bool broken = false;  // Answers, but never ends a group.
     bool liar = false;
+    bool misleads = false;  // About what delete files name.
     bool cut_off = false;
     int slow = 1;
     int running = 0;
