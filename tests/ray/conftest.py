@@ -7,7 +7,6 @@ outlives the tests: all of them carry a mark in their environment, by which they
 import os
 import pathlib
 import secrets
-import shutil
 import signal
 import sys
 import tempfile
@@ -111,12 +110,12 @@ def cluster():
     """A Ray cluster: a head without room for workers, and two nodes with room for two each. A test
     that takes one away gives another."""
     from ray_cluster import RayCluster
-    directory = tempfile.mkdtemp(prefix="lr-", dir="/tmp")
-    with RayCluster(directory) as made:
+    # Paths of sockets must be short.
+    with tempfile.TemporaryDirectory(prefix="lr-", dir="/tmp", ignore_cleanup_errors=True
+                                     ) as directory, RayCluster(directory) as made:
         made.add_node()
         made.add_node()
         yield made
-    shutil.rmtree(directory)
 
 
 @pytest.fixture

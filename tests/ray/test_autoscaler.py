@@ -1,12 +1,30 @@
 """Ray's own autoscaler: the coordinator's queue brings nodes, and an empty one takes them away."""
 
 import json
-import shutil
 import tempfile
 
 import pytest
 import ray
 from ray_cluster import STORE_BYTES, WORKER_BYTES, RayCluster
+
+
+GCS_PORT = 16379  # Free: nobody else is on the cluster's network.
+NODE = {"CPU": 2, "memory": 2 * WORKER_BYTES, "object_store_memory": STORE_BYTES}
+COMMANDS = ("initialization_commands", "setup_commands", "head_setup_commands",
+            "worker_setup_commands", "head_start_ray_commands", "worker_start_ray_commands")
+AUTOSCALER = {
+    "cluster_name": "lithify", "max_workers": 2, "upscaling_speed": 10,
+    "idle_timeout_minutes": 0.05, "auth": {}, "docker": {},
+    "provider": {"type": "external", "module": "loopback_provider.LoopbackProvider",
+                 "use_node_id_as_ip": True, "disable_node_updaters": True,
+                 "disable_launch_config_check": True, "gcs_address": f"127.0.0.2:{GCS_PORT}"},
+    "file_mounts": {}, "file_mounts_sync_continuously": False, "cluster_synced_files": [],
+    "rsync_exclude": [], "rsync_filter": [], **{commands: [] for commands in COMMANDS},
+    "head_node_type": "ray.head.default",
+    "available_node_types": {
+        "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
+        "ray.worker.lithify": {"resources": NODE, "node_config": {}, "min_workers": 0,
+                               "max_workers": 2}}}
 
 
 @pytest.fixture
@@ -15,31 +33,13 @@ def cluster(monkeypatch):
     monkeypatch.setenv("RAY_FAKE_CLUSTER", "1")
     monkeypatch.setenv("AUTOSCALER_UPDATE_INTERVAL_S", "1")
     monkeypatch.setenv("PYTHONPATH", str(__file__).rpartition("/")[0], prepend=":")
-    directory = tempfile.mkdtemp(prefix="lr-", dir="/tmp")
-    port = 16379  # Free: nobody else is on this network.
-    node = {"CPU": 2, "memory": 2 * WORKER_BYTES, "object_store_memory": STORE_BYTES}
-    with open(f"{directory}/autoscaler.yaml", "w", encoding="utf-8") as file:
-        json.dump({
-            "cluster_name": "lithify", "max_workers": 2, "upscaling_speed": 10,
-            "idle_timeout_minutes": 0.05, "auth": {},
-            "provider": {"type": "external", "module": "loopback_provider.LoopbackProvider",
-                         "use_node_id_as_ip": True, "disable_node_updaters": True,
-                         "disable_launch_config_check": True,
-                         "gcs_address": f"127.0.0.2:{port}"},
-            "file_mounts": {}, "cluster_synced_files": [], "rsync_exclude": [], "docker": {},
-            "rsync_filter": [], "file_mounts_sync_continuously": False,
-            **{commands: [] for commands in (
-                "initialization_commands", "setup_commands", "head_setup_commands",
-                "worker_setup_commands", "head_start_ray_commands", "worker_start_ray_commands")},
-            "head_node_type": "ray.head.default",
-            "available_node_types": {
-                "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
-                "ray.worker.lithify": {"resources": node, "node_config": {}, "min_workers": 0,
-                                       "max_workers": 2}}}, file)
-    with RayCluster(directory, gcs_server_port=port,
-                    autoscaling_config=f"{directory}/autoscaler.yaml") as made:
-        yield made
-    shutil.rmtree(directory)
+    with tempfile.TemporaryDirectory(prefix="lr-", dir="/tmp", ignore_cleanup_errors=True
+                                     ) as directory:
+        config = f"{directory}/autoscaler.yaml"
+        with open(config, "w", encoding="utf-8") as file:
+            json.dump(AUTOSCALER, file)
+        with RayCluster(directory, gcs_server_port=GCS_PORT, autoscaling_config=config) as made:
+            yield made
 
 
 def nodes():
