@@ -15,6 +15,7 @@ import tree as trees  # noqa: E402
 from pyiceberg.catalog.rest import RestCatalog  # noqa: E402
 
 from granting import granting  # noqa: E402, F401  A fixture.
+from maintaining import identities, judged  # noqa: E402, F401  Fixtures.
 from proxy import Proxy  # noqa: E402
 from rest_lake import RestLake  # noqa: E402
 from service_script import run_script  # noqa: E402

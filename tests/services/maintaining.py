@@ -5,6 +5,7 @@ token and knows which of rustberg's own keys belongs to whom, since this release
 without the cryptography that its own verification of tokens needs."""
 
 import base64
+import itertools
 import json
 import os
 import pathlib
@@ -27,6 +28,8 @@ from service_script import run_script
 PROGRAM = pathlib.Path(cli.BINARY).parent / "lithify-maintain"
 REALM = "maintained"
 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+numbers = itertools.count(1)
+DAY = 86400
 
 # Top-level namespace to what the principal may do below it.
 MAY = {
@@ -78,7 +81,8 @@ def claims(header):
 
 
 class Identities:
-    """A realm of Keycloak: service accounts `maintainer` and `stranger`, and alice, an analyst."""
+    """A realm of Keycloak: service accounts `maintainer` and `stranger`, alice, an analyst,
+    and the owner of the tables."""
 
     def __init__(self, address):
         self.address = address
@@ -104,13 +108,16 @@ class Identities:
                      "directAccessGrantsEnabled": False, "protocolMappers": AUDIENCE}
                     for name, secret in self.secrets.items()]
         people = {"clientId": "people", "publicClient": True, "directAccessGrantsEnabled": True,
-                  "standardFlowEnabled": False, "protocolMappers": AUDIENCE}
-        alice = {"username": "alice", "enabled": True, "email": "alice@example.org",
-                 "emailVerified": True, "firstName": "Alice", "lastName": "Example",
-                 "credentials": [{"type": "password", "value": "wonderland"}]}
+                  "standardFlowEnabled": False, "protocolMappers": AUDIENCE,
+                  "attributes": {"access.token.lifespan": f"{2 * DAY}"}}
+        users = [{"username": name, "enabled": True, "email": f"{name}@example.org",
+                  "emailVerified": True, "firstName": name, "lastName": "Example",
+                  "credentials": [{"type": "password", "value": "wonderland"}]}
+                 for name in ("alice", "owner")]
         return {"realm": REALM, "enabled": True, "accessTokenLifespan": 300,
+                "ssoSessionMaxLifespan": 3 * DAY, "ssoSessionIdleTimeout": 3 * DAY,
                 "clients": [*accounts, people, {"clientId": "lake", "publicClient": True}],
-                "users": [alice]}
+                "users": users}
 
     def of_client(self, name):
         return call(self.issuer + "/protocol/openid-connect/token", "POST", form={
@@ -118,8 +125,11 @@ class Identities:
             "client_secret": self.secrets[name]})["access_token"]
 
     def of_alice(self):
+        return self.of_person("alice")
+
+    def of_person(self, name):
         return call(self.issuer + "/protocol/openid-connect/token", "POST", form={
-            "grant_type": "password", "username": "alice", "password": "wonderland",
+            "grant_type": "password", "username": name, "password": "wonderland",
             "client_id": "people"})["access_token"]
 
     def who(self, token):
@@ -164,9 +174,10 @@ class Gateway(Proxy):
 
 
 class Service:
-    """The catalog: the owner may do everything, alice read, the maintainer what MAY says."""
+    """The catalog: the owner may do everything, alice read, the maintainer what MAY says. Its
+    files are below `warehouse`, which `storage` (lines of its configuration) reaches."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, warehouse="", storage=""):
         self.audit = directory / "audit.jsonl"
         self.keys = {name: "rb_" + secrets.token_urlsafe(32) for name in NAMES}
         self.key = self.keys["owner"]
@@ -178,8 +189,8 @@ class Service:
         config = directory / "rustberg.toml"
         config.write_text(CATALOG.format(
             policies=directory / "policies.cedar", audit=self.audit,
-            keys="".join(KEY.format(role=name, upper=name.upper()) for name in NAMES)))
-        self.uri = run_script("rustberg.sh", "start", directory, config, env={
+            keys="".join(KEY.format(role=name, upper=name.upper()) for name in NAMES)) + storage)
+        self.uri = run_script("rustberg.sh", "start", directory, config, warehouse, env={
             f"TEST_KEY_{name.upper()}": key for name, key in self.keys.items()})
 
     @staticmethod
@@ -242,8 +253,12 @@ gain_percent_min = 0
 class Maintained(RestLake):
     """A namespace of the owner's below one of MAY, and lithify-maintain on it."""
 
+    reads_files = {}  # How the owner's pyiceberg does.
+    owner_section = ""  # Of the owner's configuration.
+
     def __init__(self, identities, service, seen, asked, directory, number, space="sales"):
-        catalog = RestCatalog("lake", uri=service.uri, token=service.key)
+        catalog = RestCatalog("lake", uri=service.uri, token=service.key,
+                              **self.reads_files)
         super().__init__(catalog, seen.uri, (space, f"n{number}"), {})
         self.identities, self.service = identities, service
         self.seen = seen  # Before the catalog.
@@ -254,7 +269,8 @@ class Maintained(RestLake):
         self.secret = identities.secrets["maintainer"]
         self.owner_file = directory / "owner.toml"
         self.owner_file.write_text(
-            f'[catalogs.lake]\nuri = "{service.uri}"\ntoken = "{service.key}"\n')
+            f'[catalogs.lake]\nuri = "{service.uri}"\ntoken = "{service.key}"\n'
+            f'{self.owner_section}')
         self.init_state()
         self.configure()
 
@@ -344,6 +360,31 @@ class Maintained(RestLake):
         return cli.run("remove-orphan-files", self.named(name), "--config", str(self.owner_file),
                 "--json", "--force", env={"XDG_STATE_HOME": str(self.home / "owner"),
                                           **as_time_goes_by("remove-orphan-files")})
+
+
+@pytest.fixture
+def seen(judged, identities):
+    with Gateway(judged, identities) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def asked(identities):
+    with Proxy(identities.address) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def make(judged, identities, seen, asked, tmp_path):
+    """make(space) -> a namespace of its own, in which the principal may do what MAY says."""
+    def one(space="sales"):
+        number = next(numbers)
+        directory = tmp_path / f"m{number}"
+        directory.mkdir()
+        return Maintained(identities, judged, seen, asked, directory, number, space)
+
+    yield one
+    judged.decide()
 
 
 class Away:

@@ -124,23 +124,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
         call.status = answer.status
         self.send_response(answer.status)
         cut = False
+        length = len(answer.body)
         for name, value in answer.headers:
+            if name.lower() == "content-length" and self.command == "HEAD":
+                length = value
             if name == "X-Test-Cut":
                 cut = True
             elif name.lower() not in HOP_BY_HOP:
                 self.send_header(name, value)
-        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Content-Length", str(length))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer.body[:len(answer.body) // 2] if cut else answer.body)
         self.close_connection |= cut
 
-    do_GET = do_HEAD = do_POST = do_DELETE = handle_any
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_any
 
 
 class Proxy:
     """`commits`: faults for the next commits, one each; forwarded when there are none left.
     `reads`: the same for every other request. `token`: if set, what a request must bear."""
+
+    own_headers = HOP_BY_HOP  # Of its own connection.
 
     def __init__(self, upstream):
         self.upstream = urllib.parse.urlsplit(upstream).netloc
@@ -177,7 +182,7 @@ class Proxy:
         """The catalog's own answer."""
         connection = http.client.HTTPConnection(self.upstream, timeout=60)
         try:
-            headers = {k: v for k, v in call.headers.items() if k.lower() not in HOP_BY_HOP}
+            headers = {k: v for k, v in call.headers.items() if k.lower() not in self.own_headers}
             connection.request(call.method, call.path, body=call.body or None, headers=headers)
             response = connection.getresponse()
             return Answer(response.status, response.getheaders(), response.read())

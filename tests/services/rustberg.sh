@@ -3,8 +3,11 @@
 # every request, with its own file as the catalog and local files in DIR. Built once from its pinned
 # source into the cache; that takes a while.
 #
-#   rustberg.sh start DIR CONFIG   starts it (empty DIR: an empty catalog) and prints its URI;
-#                                  CONFIG is its TOML with keys and policies, without addresses
+#   rustberg.sh start DIR CONFIG [WAREHOUSE]
+#                                  starts it (empty DIR: an empty catalog) and prints its URI;
+#                                  CONFIG is its TOML with keys and policies, without addresses;
+#                                  WAREHOUSE, like s3://bucket/lake, with AWS_… in the environment,
+#                                  is where tables are instead of DIR
 #   rustberg.sh stop DIR           stops it
 #   rustberg.sh fetch              only fills the cache
 set -euo pipefail
@@ -32,9 +35,9 @@ fetch() {
 
 # Tries a port; fails if the server ends, as it does when the port is taken.
 try() {
-  local dir=$1 port=$2 config=$3 pid
+  local dir=$1 port=$2 config=$3 warehouse=$4 pid
   "$ROOT/bin/rustberg" --config "$config" --host 127.0.0.1 --port "$port" --insecure-http \
-    --catalog-url "file://$dir/catalog" --warehouse "file://$dir/warehouse" --log-level warn \
+    --catalog-url "file://$dir/catalog" --warehouse "$warehouse" --log-level warn \
     >"$dir/server.log" 2>&1 </dev/null &
   pid=$!
   disown "$pid"
@@ -52,16 +55,16 @@ try() {
 }
 
 start() {
-  local dir=$1 config=$2 port
+  local dir=$1 config=$2 warehouse=${3:-file://$1/warehouse} port
   fetch
   mkdir -p "$dir/catalog" "$dir/warehouse"
-  start_on_a_port "$dir" 20000 12000 "$config"
+  start_on_a_port "$dir" 20000 12000 "$config" "$warehouse"
   echo "http://127.0.0.1:$port"
 }
 
 case ${1:-} in
-  start) start "${2:?directory}" "${3:?configuration}" ;;
+  start) start "${2:?directory}" "${3:?configuration}" "${4:-}" ;;
   stop) stop "${2:?directory}" ;;
   fetch) fetch ;;
-  *) die "usage: rustberg.sh start DIR CONFIG | stop DIR | fetch" ;;
+  *) die "usage: rustberg.sh start DIR CONFIG [WAREHOUSE] | stop DIR | fetch" ;;
 esac

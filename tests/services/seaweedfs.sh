@@ -3,7 +3,8 @@
 # downloaded once into the cache.
 #
 #   seaweedfs.sh start DIR     starts it and prints its endpoint; the key is `lithify`, the secret
-#                              `not a secret`, and the bucket `lake` is there
+#                              `not a secret`, and the bucket `lake` is there; the key `reader`,
+#                              with the secret `reads only`, may read and list
 #   seaweedfs.sh start DIR catalog
 #                              also its Iceberg REST catalog, whose URI is on a second line: its
 #                              warehouse is s3://tables, key and secret are the same by OAuth2, and
@@ -112,7 +113,9 @@ start() {
   mkdir -p "$dir/data"
   cat >"$dir/identities.json" <<'JSON'
 {"identities": [{"name": "tests", "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-  "credentials": [{"accessKey": "lithify", "secretKey": "not a secret"}]}]}
+  "credentials": [{"accessKey": "lithify", "secretKey": "not a secret"}]},
+ {"name": "readers", "actions": ["Read", "List"],
+  "credentials": [{"accessKey": "reader", "secretKey": "reads only"}]}]}
 JSON
   if [[ $catalog == catalog ]]; then write_roles "$dir"; fi
   start_on_a_port "$dir" 12000 8000 "$catalog"

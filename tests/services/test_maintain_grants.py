@@ -3,53 +3,25 @@ request (rustberg): the owner's property, the catalog's grant, and a token for e
 told is told everywhere: report, exit code, audit log, metric, maintenance log; what is not allowed
 leaves no trace in the table."""
 
-import contextlib
-import itertools
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 
-import adbc_driver_manager
 import cli
 import pytest
+import red_team
 from iceberg_lake import PLAIN
-from maintaining import Gateway, Maintained, identities, judged, until  # noqa: F401  Fixtures.
-from proxy import Proxy, error, lose_request
+from maintaining import asked, make, seen, until  # noqa: F401  Fixtures.
+from proxy import error, lose_request
+from red_team import RedTeam
 
 sys.path.insert(0, str(cli.REPOSITORY / "tests" / "e2e"))
 
 import server as servers  # noqa: E402
 
 SLOW_READ = str(cli.REPOSITORY / "build" / "tests" / "slow_read.so")
-numbers = itertools.count(1)
-
-
-@pytest.fixture
-def seen(judged, identities):
-    with Gateway(judged, identities) as gateway:
-        yield gateway
-
-
-@pytest.fixture
-def asked(identities):
-    with Proxy(identities.address) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def make(judged, identities, seen, asked, tmp_path):
-    """make(space) -> a namespace of its own, in which the principal may do what MAY says."""
-    def one(space="sales"):
-        number = next(numbers)
-        directory = tmp_path / f"m{number}"
-        directory.mkdir()
-        return Maintained(identities, judged, seen, asked, directory, number, space)
-
-    yield one
-    judged.decide()
 
 
 @pytest.fixture
@@ -511,124 +483,55 @@ def test_killed_at_random_times(lake):
 # --- the other half ------------------------------------------------------------------------------
 
 
-ODD = ["", "x", "null", "undefined", "eyJhbGciOiJub25lIn0.e30.", "Bearer", "\"", "a.b.c", "%00",
-       "${SQE_MAINTENANCE_CLIENT_SECRET}", "A" * 4000]
-
-
-def statements_at(lake):
-    name = ".".join([*lake.namespace, "t"])
-    return [
-        f"CALL system.run_maintenance(table => '{name}')",
-        f"CALL system.rewrite_data_files(table => '{name}')",
-        f"CALL system.expire_snapshots(table => '{name}', older_than => now())",
-        f"ALTER TABLE {name} SET TBLPROPERTIES ('sqe.maintenance.enabled' = 'false')",
-        "SELECT * FROM system.maintenance_plan", "SHOW JOBS", f"SELECT * FROM {name}",
-        "SET maintenance.principal = 'x'", "SELECT getenv('SQE_MAINTENANCE_CLIENT_SECRET')",
-        "SELECT * FROM read_text('/proc/self/environ')",
-        f"SELECT * FROM read_text('{lake.config}')",
-        "SELECT current_setting('maintenance.principal.client_secret')"]
-
-
 @pytest.fixture
-def one_file(lake):
-    """Both halves in one configuration, with an identity each. more: lines of [auth]."""
-    def write(more=""):
-        lake.configure(section=f"""
-[server]
-local_files = true
-[auth]
-issuer = "{lake.identities.issuer}"
-audience = "lake"
-{more}
-""")
-        return lake.config.read_text()
-
+def opted(lake):
     lake.plain("t", files=6)
     lake.opt_in()
-    return write
+    return lake
 
 
-def everything_at(server, lake, alice, known):
-    """Statements as alice, odd tokens, headers, names and passwords. `known`: whether alice is.
-    -> exit codes of the statements."""
-    codes = {}
-    for statement in statements_at(lake):
-        parts, environment = server.command(statement, token=alice)
-        done = subprocess.run(parts, capture_output=True, text=True, env=environment, timeout=120,
-                              check=False)
-        assert lake.secret not in done.stdout + done.stderr, statement
-        codes[statement.partition("(")[0].split("'")[0].strip()] = done.returncode
-    for token in ODD:
-        parts, environment = server.command("SHOW TABLES", token=token or None)
-        done = subprocess.run(parts, capture_output=True, text=True, env=environment, timeout=120,
-                              check=False)
-        assert done.returncode != 0, token
-    for user in ("maintainer", "service-account-maintainer", "the maintainer", ""):
-        for password in ("x", "", "${SQE_MAINTENANCE_CLIENT_SECRET}"):
-            with (pytest.raises(adbc_driver_manager.Error),
-                  server.connect(username=user, password=password) as connection,
-                  connection.cursor() as cursor):
-                cursor.execute("SHOW TABLES")
-    for name in ("x-lithify-principal", "x-forwarded-user", "x-iceberg-principal", "cookie"):
-        with (contextlib.nullcontext() if known else pytest.raises(adbc_driver_manager.Error),
-              server.connect(token=alice, **{
-                  f"adbc.flight.sql.rpc.call_header.{name}": "the maintainer"}) as connection,
-              connection.cursor() as cursor):
-            cursor.execute("SHOW TABLES")
-            cursor.fetchall()
-    return codes
-
-
-AUTH = {
-    "bearer": 'providers = ["bearer"]\nclient_id = "people"',
-    # [auth] at the principal's endpoint, under the principal's own client id.
-    "the same client": 'providers = ["bearer", "oidc_password"]\nclient_id = "maintainer"\n'
-                       'token_endpoint = "{endpoint}"',
-    "the same client, guessed": 'providers = ["token_exchange"]\n'
-                                'client_id = "maintainer"\nclient_secret = "guessed"\n'
-                                'token_endpoint = "{endpoint}"',
-}
-
-
-@pytest.mark.parametrize("auth", AUTH)
-def test_nothing_at_the_server_reaches_the_principal(one_file, lake, seen, asked, tmp_path, auth):
+@pytest.mark.parametrize("auth", red_team.AUTH)
+def test_nothing_at_the_server_reaches_the_principal(opted, tmp_path, auth):
     """R001-R005: whatever comes to the server, and whatever [auth] says, no request is made with
     the principal's credentials. The server runs without the variable that holds its secret."""
-    endpoint = asked.uri + lake.identities.token_path()
-    config = one_file(AUTH[auth].format(endpoint=endpoint))
+    lake, lines = opted, red_team.AUTH[auth]
+    config = red_team.both_halves(lake, lines, lake.asked.uri + lake.identities.token_path())
     before, rows = lake.state(), lake.rows("t")
     alice = lake.identities.of_alice()
-    assert "SQE_MAINTENANCE_CLIENT_SECRET" not in os.environ
+    assert red_team.VARIABLE not in os.environ
     server = servers.Server(tmp_path / "server", config)
-    known = "bearer" in AUTH[auth].partition("\n")[0]
+    known = red_team.takes_tokens(lines)
+    team = RedTeam(server, lake, alice)
     try:
-        codes = everything_at(server, lake, alice, known)
+        codes = team.everything(known)
     finally:
         server.stop(code=None)
     written = server.errors.read_text() + server.audit_log.read_text()
-    assert alice not in written and lake.secret not in written
+    assert alice not in written
     # The catalog heard of alice alone, or of nobody where her token could not be exchanged.
     assert lake.bearers() == ({"alice"} if known else set())
     if auth == "bearer":
         assert codes["SHOW JOBS"] == 0 and codes["CALL system.rewrite_data_files"] == 1
-        assert asked.calls == []
+        assert lake.asked.calls == []
     # Whoever called itself the principal did not know what it knows.
-    for one in asked.calls:
+    for one in lake.asked.calls:
         assert lake.secret not in one.body.decode() + str(one.headers)
         assert one.status >= 400, one.body
-    assert bool(asked.calls) == (auth != "bearer")
+    assert bool(lake.asked.calls) == (auth != "bearer")
     assert lake.state() == before and lake.rows("t") == rows
     # This record can show the principal: when the other half runs, it does.
     lake.report()
     assert "maintainer" in lake.bearers()
     assert ("maintainer", 200) in lake.tokens_asked()
+    team.check_said(written)
 
 
-def test_the_server_has_no_secret_that_it_was_not_given(one_file, lake, tmp_path):
+@pytest.mark.parametrize("auth", red_team.WITH_SECRET)
+def test_the_server_has_no_secret_that_it_was_not_given(opted, tmp_path, auth):
     """[auth] that names the principal's variable is the operator's own doing: without the variable
     the server does not start."""
-    config = one_file('providers = ["oidc_password"]\nclient_id = "people"\n'
-                      'client_secret = "${SQE_MAINTENANCE_CLIENT_SECRET}"')
+    config = red_team.both_halves(opted, red_team.WITH_SECRET[auth],
+                                  opted.asked.uri + opted.identities.token_path())
     with pytest.raises(AssertionError, match="SQE_MAINTENANCE_CLIENT_SECRET is not set"):
         servers.Server(tmp_path / "server", config)
-    assert lake.seen.calls == [] and lake.asked.calls == []
+    assert opted.seen.calls == [] and opted.asked.calls == []
