@@ -15,6 +15,9 @@ namespace lithify::catalog {
 class ForwardingCatalog : public Catalog {
  public:
   explicit ForwardingCatalog(Catalog& catalog) : catalog_(catalog) {}
+  // Around another one, and never a copy of it: a derived class would be copied without a word.
+  ForwardingCatalog(const ForwardingCatalog&) = delete;
+  ForwardingCatalog& operator=(const ForwardingCatalog&) = delete;
 
   Result<std::vector<std::vector<std::string>>> ListNamespaces(
       const std::vector<std::string>& parent) override {

@@ -16,7 +16,9 @@ constexpr catalog::TableCache::Bounds kLookedAt{.tables = 20'000, .bytes = size_
 class JobCatalog final : public catalog::ForwardingCatalog {
  public:
   JobCatalog(catalog::Catalog& catalog, OptInCatalog::Rules rules)
-      : ForwardingCatalog(opted_in_), telling_(catalog), opted_in_(telling_, std::move(rules)) {}
+      : ForwardingCatalog(static_cast<catalog::Catalog&>(opted_in_)),
+        telling_(catalog),
+        opted_in_(telling_, std::move(rules)) {}
 
  private:
   RefusalCatalog telling_;
