@@ -576,9 +576,13 @@ void TickRun::LookInto(TableSession& session, Work& work) {
     job::IcebergSettings settings;
     settings.trigger = "scheduled";
     settings.principal = actor();
-    auto job = session.MakeJob(services_.progress, settings);
-    auto loaded =
-        job::LoadTableDebt(job, work.ident, plan::RewriteOptionsOf(work.policy), services_.clock);
+    const auto load = [&]() -> Result<job::TableDebt> {
+      LITHIFY_TRY_ASSIGN(const auto reading, session.ForReading(work.ident));
+      auto job = reading->MakeJob(services_.progress, settings);
+      return job::LoadTableDebt(job, work.ident, plan::RewriteOptionsOf(work.policy),
+                                services_.clock);
+    };
+    auto loaded = load();
     if (!loaded) {
       known.reset();
       work.error = std::move(loaded.error());

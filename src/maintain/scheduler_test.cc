@@ -151,6 +151,9 @@ class SchedulerTest : public commit::IcebergTable, public TableSessions {
       if (guard_) return *guard_;
       return telling_;
     }
+    Result<std::unique_ptr<TableSession>> ForReading(const TableIdent& /*ident*/) override {
+      return std::make_unique<Session>(world_, SessionRequest());
+    }
     storage::Locations& locations() override { return *locations_; }
     job::IcebergServices Services(observe::Progress& progress) override {
       return {.catalog = catalog(),

@@ -25,14 +25,40 @@ class JobCatalog final : public catalog::ForwardingCatalog {
   OptInCatalog opted_in_;
 };
 
+// Where sessions are opened, which outlives them.
+struct Ground {
+  config::HiveConfig config;
+  config::CatalogConfig catalog;
+  embed::Environment environment;
+};
+
 class PrincipalSession final : public TableSession {
  public:
-  PrincipalSession(std::unique_ptr<JobCredential> credential,
-                   std::unique_ptr<embed::IcebergSession> session)
-      : credential_(std::move(credential)), session_(std::move(session)) {}
+  using Call = embed::IcebergSession::Call;
+
+  static Result<std::unique_ptr<TableSession>> Open(const Ground& ground, Call call,
+                                                    std::unique_ptr<JobCredential> credential) {
+    call.around_storage = MakeRefusalLocations;
+    if (!call.guard) {
+      call.guard = [](catalog::Catalog& inner) -> std::unique_ptr<catalog::Catalog> {
+        return std::make_unique<RefusalCatalog>(inner);
+      };
+    }
+    auto session =
+        embed::IcebergSession::Open(ground.config, ground.catalog, call, ground.environment);
+    if (!session) return Fail(OfCatalog(std::move(session.error())));
+    call.guard = {};  // It has what was lent to it for one opening.
+    return std::unique_ptr<TableSession>(
+        new PrincipalSession(ground, std::move(call), std::move(credential), std::move(*session)));
+  }
 
   catalog::Catalog& catalog() override { return session_->catalog(); }
   catalog::RestCatalog* rest() override { return session_->rest(); }
+  Result<std::unique_ptr<TableSession>> ForReading(const catalog::TableIdent& ident) override {
+    Call call = call_;
+    call.ident = ident;
+    return Open(ground_, std::move(call), nullptr);
+  }
   storage::Locations& locations() override { return session_->locations(); }
   job::IcebergJob MakeJob(observe::Progress& progress, job::IcebergSettings settings) override {
     return session_->MakeJob(progress, std::move(settings));
@@ -42,20 +68,25 @@ class PrincipalSession final : public TableSession {
   }
 
  private:
-  // Outlives the session that uses it, and ends with it.
-  const std::unique_ptr<JobCredential> credential_;  // Null: the catalog knows no identities.
+  PrincipalSession(const Ground& ground, Call call, std::unique_ptr<JobCredential> credential,
+                   std::unique_ptr<embed::IcebergSession> session)
+      : ground_(ground),
+        call_(std::move(call)),
+        credential_(std::move(credential)),
+        session_(std::move(session)) {}
+
+  const Ground& ground_;
+  const Call call_;
+  // Outlives the session that uses it, and ends with it. Null: the catalog knows no identities, or
+  // it is another session's.
+  const std::unique_ptr<JobCredential> credential_;
   const std::unique_ptr<embed::IcebergSession> session_;
 };
 
 class PrincipalSessions final : public TableSessions {
  public:
-  PrincipalSessions(config::HiveConfig config, config::CatalogConfig catalog,
-                    const Principal* principal, embed::Environment environment, group::Fleet* fleet)
-      : config_(std::move(config)),
-        catalog_(std::move(catalog)),
-        principal_(principal),
-        environment_(std::move(environment)),
-        fleet_(fleet) {}
+  PrincipalSessions(Ground ground, const Principal* principal, group::Fleet* fleet)
+      : ground_(std::move(ground)), principal_(principal), fleet_(fleet) {}
 
   Result<std::unique_ptr<TableSession>> Open(const SessionRequest& request) override {
     embed::IcebergSession::Call call;
@@ -72,10 +103,6 @@ class PrincipalSessions final : public TableSessions {
       credential = std::make_unique<JobCredential>(std::move(*minted));
       call.tokens = credential->tokens();
     }
-    call.around_storage = MakeRefusalLocations;
-    call.guard = [](catalog::Catalog& inner) -> std::unique_ptr<catalog::Catalog> {
-      return std::make_unique<RefusalCatalog>(inner);
-    };
     if (request.opted_in) {
       call.guard = [&request, lent = credential.get()](
                        catalog::Catalog& inner) -> std::unique_ptr<catalog::Catalog> {
@@ -90,9 +117,7 @@ class PrincipalSessions final : public TableSessions {
         return std::make_unique<JobCatalog>(inner, std::move(rules));
       };
     }
-    auto session = embed::IcebergSession::Open(config_, catalog_, call, environment_);
-    if (!session) return Fail(OfCatalog(std::move(session.error())));
-    return std::make_unique<PrincipalSession>(std::move(credential), std::move(*session));
+    return PrincipalSession::Open(ground_, std::move(call), std::move(credential));
   }
 
   std::string actor() const override {
@@ -100,10 +125,8 @@ class PrincipalSessions final : public TableSessions {
   }
 
  private:
-  const config::HiveConfig config_;
-  const config::CatalogConfig catalog_;
+  const Ground ground_;
   const Principal* const principal_;
-  const embed::Environment environment_;
   group::Fleet* const fleet_;
   const std::shared_ptr<catalog::TableCache> looked_at_ =
       std::make_shared<catalog::TableCache>(kLookedAt);
@@ -127,8 +150,10 @@ std::unique_ptr<TableSessions> MakeTableSessions(const config::HiveConfig& confi
     std::erase_if(bare.headers,
                   [](const auto& header) { return net::MayBeCredential(header.first); });
   }
-  return std::make_unique<PrincipalSessions>(std::move(own), std::move(bare), principal,
-                                             std::move(environment), fleet);
+  return std::make_unique<PrincipalSessions>(Ground{.config = std::move(own),
+                                                    .catalog = std::move(bare),
+                                                    .environment = std::move(environment)},
+                                             principal, fleet);
 }
 
 }  // namespace lithify::maintain

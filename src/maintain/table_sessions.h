@@ -45,6 +45,9 @@ class TableSession {
   virtual catalog::Catalog& catalog() = 0;
   // The same catalog, unguarded, for what else its server has to read; null: it is none of REST.
   virtual catalog::RestCatalog* rest() { return nullptr; }
+  // Of a session of the catalog as a whole: one that reads this table's files, with what the
+  // catalog lends for it, and changes nothing; with the same credential, which this one outlives.
+  virtual Result<std::unique_ptr<TableSession>> ForReading(const catalog::TableIdent& ident) = 0;
   virtual storage::Locations& locations() = 0;
   virtual job::IcebergJob MakeJob(observe::Progress& progress, job::IcebergSettings settings) = 0;
   virtual job::IcebergServices Services(observe::Progress& progress) = 0;
