@@ -161,7 +161,7 @@ class Gateway(Proxy):
             return error(401, "NotAuthorizedException", "not a token of this realm")(self, call)
         queue = self.commits if call.is_commit else self.reads
         with self.lock:
-            fault = queue.pop(0) if queue else Gateway.ask
+            fault = queue.pop(0) if queue else type(self).ask
         return fault(self, call)
 
     def ask(self, call):
