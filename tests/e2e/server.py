@@ -96,6 +96,23 @@ class Server:
             connection.close()
 
 
+def occurrences(pid, needle):
+    """In the memory of a process."""
+    found = 0
+    with open(f"/proc/{pid}/mem", "rb", 0) as memory, open(f"/proc/{pid}/maps") as maps:
+        for line in maps:
+            span, rights = line.split()[:2]
+            begin, end = (int(part, 16) for part in span.split("-"))
+            if not rights.startswith("r"):
+                continue
+            try:
+                memory.seek(begin)
+                found += memory.read(end - begin).count(needle)
+            except OSError:
+                pass  # Mapped, and not there.
+    return found
+
+
 def lake_config(lake, more=""):
     """Of a server of a SQLite catalog, for everybody."""
     return f"""

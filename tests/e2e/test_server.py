@@ -473,23 +473,6 @@ def test_a_refused_login_is_on_record(lake, start):
 
 # --- tokens --------------------------------------------------------------------------------------
 
-def occurrences(pid, needle):
-    """In the memory of a process."""
-    found = 0
-    with open(f"/proc/{pid}/mem", "rb", 0) as memory, open(f"/proc/{pid}/maps") as maps:
-        for line in maps:
-            span, rights = line.split()[:2]
-            begin, end = (int(part, 16) for part in span.split("-"))
-            if not rights.startswith("r"):
-                continue
-            try:
-                memory.seek(begin)
-                found += memory.read(end - begin).count(needle)
-            except OSError:
-                pass  # Mapped, and not there.
-    return found
-
-
 def test_no_token_stays_in_memory(lake, start):
     """R001: nothing of a caller is kept after the call, in blocks that were freed as little as
     elsewhere: of those the allocator overwrites the beginning alone, so that the end is looked for."""
@@ -505,13 +488,13 @@ def test_no_token_stays_in_memory(lake, start):
 
     first, second = ("token-" + secrets.token_hex(24) for _ in range(2))
     work(first)
-    assert occurrences(pid, b"sales.t") > 0  # What is there is found.
+    assert servers.occurrences(pid, b"sales.t") > 0  # What is there is found.
     # A buffer of the transport may have the last of it until it is used again.
     for _ in range(10):
-        if occurrences(pid, first[-24:].encode()) == 0:
+        if servers.occurrences(pid, first[-24:].encode()) == 0:
             break
         work(second)
-    assert occurrences(pid, first[-24:].encode()) == 0
+    assert servers.occurrences(pid, first[-24:].encode()) == 0
 
 
 # --- cancelling and stopping ---------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""As test_maintain_grants.py, with the files in a bucket of a real S3 server (SeaweedFS): reached by
-keys of the configuration, or by keys that the catalog's gateway lends to the principal alone. What
-the bucket refuses is told as the bucket's refusal, and as no missing grant."""
+"""As test_maintain_grants.py, with the files in a bucket of a real S3 server (SeaweedFS): reached
+by keys of the configuration, or by keys that the catalog's gateway lends to the principal alone.
+What the bucket refuses is told as the bucket's refusal, and as no missing grant."""
 
 import json
 import signal
