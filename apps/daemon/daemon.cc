@@ -58,8 +58,9 @@ StopSignals::StopSignals() {
 }
 
 void StopSignals::Wait() const {
-  int signal = 0;
-  sigwait(&signals_, &signal);
+  // Meanwhile what a busy hour left free goes back to the system.
+  constexpr timespec kMinute = {60, 0};
+  while (sigtimedwait(&signals_, nullptr, &kMinute) < 0) malloc_trim(0);
 }
 
 }  // namespace lithify::daemon

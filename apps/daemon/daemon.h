@@ -31,7 +31,7 @@ int Finish(const char* program, const Status& status);
 class StopSignals {
  public:
   StopSignals();
-  // Blocks until one has come.
+  // Blocks until one has come; looks after the heap while it waits.
   void Wait() const;
 
  private:

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -54,6 +55,14 @@ constexpr std::array kGrowing = {
 };
 // Of all of them in one statement, multiplied: one may be within another.
 constexpr double kGrowthMax = 1e7;
+
+// DuckDB's planner is not to be interrupted, its time is the cube of some of these counts, and its
+// memory is not bounded: so that it is short, its work is. Of joins, subqueries count, too; of
+// expressions, literals do not.
+constexpr int kJoinsMax = 64;
+constexpr int kSelectsMax = 1'000;
+constexpr int kUsesMax = 1'000;
+constexpr int kExpressionsMax = 10'000;
 
 template <size_t kCount>
 bool Contains(const std::array<const char*, kCount>& names, const std::string& name) {
@@ -263,7 +272,8 @@ class TreeWalk {
   const std::set<std::string>& expressions() const { return expressions_; }
 
  private:
-  using Names = std::set<std::string>;  // Of common table expressions that are in scope.
+  // Common table expressions that are in scope, and how many operators a use of each may become.
+  using Names = std::map<std::string, double>;
 
   Status Visit(const Json& node, const Names& scope) {
     if (node.is_array()) {
@@ -271,6 +281,7 @@ class TreeWalk {
       return {};
     }
     if (!node.is_object()) return {};
+    LITHIFY_TRY(Count(node));
     LITHIFY_TRY(CheckFunction(node));
     if (Is(node, "type", "TABLE_FUNCTION")) {
       // Of the function itself, which gives rows and no value, all but its name.
@@ -291,6 +302,31 @@ class TreeWalk {
     return Members(node, inner);
   }
 
+  static Status CheckCount(int count, int most, const char* what) {
+    if (count <= most) return {};
+    return Fail(Code::kLimit,
+                "the statement has more than " + std::to_string(most) + " " + std::string(what), "",
+                "ask for it in several statements");
+  }
+
+  Status CountUses(double operators) {
+    uses_ += operators;
+    if (uses_ <= kUsesMax) return {};
+    return Fail(Code::kLimit,
+                "what WITH defines may be put in place more than " + std::to_string(kUsesMax) +
+                    " times, each within the other",
+                "", "name them less often, or ask for it in several statements");
+  }
+
+  Status Count(const Json& node) {
+    if (Is(node, "type", "JOIN") || Is(node, "class", "SUBQUERY")) {
+      return CheckCount(++joins_, kJoinsMax, "joins and subqueries");
+    }
+    if (Is(node, "type", "SELECT_NODE")) return CheckCount(++selects_, kSelectsMax, "SELECTs");
+    if (!node.contains("class") || Is(node, "class", "CONSTANT")) return {};
+    return CheckCount(++expressions_found_, kExpressionsMax, "columns, functions and operators");
+  }
+
   Status Members(const Json& node, const Names& scope) {
     for (const auto& [key, child] : node.items()) {
       if (key != "cte_map") LITHIFY_TRY(Visit(child, scope));
@@ -304,11 +340,15 @@ class TreeWalk {
     for (const Json& entry : *map) {
       const std::string name = Lower(Text(entry, "key"));
       expressions_.insert(name);
+      const double before = std::exchange(uses_, 0);
       Names inner = scope;
       // One that is not recursive does not see itself.
-      if (IsRecursive(entry)) inner.insert(name);
+      if (IsRecursive(entry)) inner.emplace(name, 1);
       LITHIFY_TRY(Visit(entry, inner));
-      scope.insert(name);
+      // The planner may put it in the place of each of its uses, with those within it; that it is
+      // MATERIALIZED the tree does not tell.
+      scope[name] = IsRecursive(entry) ? 1 : 1 + uses_;
+      uses_ += before;
     }
     return {};
   }
@@ -389,7 +429,10 @@ class TreeWalk {
       }
     }
     if (use.name.parts.empty()) return Fail(Code::kInvalid, "a table without a name");
-    if (use.name.parts.size() == 1 && scope.contains(Lower(use.name.parts[0]))) return {};
+    const auto expression =
+        use.name.parts.size() == 1 ? scope.find(Lower(use.name.parts[0])) : scope.end();
+    LITHIFY_TRY(CountUses(expression == scope.end() ? 1 : expression->second));
+    if (expression != scope.end()) return {};
     use.alias = Text(node, "alias");
     if (use.alias.empty()) use.alias = use.name.parts.back();
     const auto at = node.find("at_clause");
@@ -417,6 +460,10 @@ class TreeWalk {
   std::vector<std::pair<const Json*, size_t>>& places_;
   std::vector<const Json*>& qualified_;
   std::set<std::string> expressions_;
+  int joins_ = 0;
+  int selects_ = 0;
+  int expressions_found_ = 0;
+  double uses_ = 0;  // Of tables and common table expressions, as in Names.
   double growth_ = 1;
 };
 

@@ -639,6 +639,48 @@ TEST_P(SelectAttack, IsRefused) {
   EXPECT_EQ(answer.find("root:"), std::string::npos);
 }
 
+// What would keep the planner busy, which hears no stop: each for minutes, or without end.
+TEST_F(SelectTest, WhatTakesLongToPlanIsRefused) {
+  const auto repeated = [](int times, const std::string& first, const std::string& next) {
+    std::string out = first;
+    for (int i = 1; i < times; ++i) {
+      std::string one = next;
+      for (size_t at = one.find('#'); at != one.npos; at = one.find('#')) {
+        one.replace(at, 1, std::to_string(i));
+      }
+      for (size_t at = one.find('@'); at != one.npos; at = one.find('@')) {
+        one.replace(at, 1, std::to_string(i - 1));
+      }
+      out += one;
+    }
+    return out;
+  };
+  const std::string join = " JOIN range(1) t#(a) ON t#.a = t@.a";
+  const auto joins = [&](int times) {
+    return repeated(times, "SELECT count(*) FROM range(1) t0(a)", join);
+  };
+  EXPECT_EQ(Run(joins(30)).find("limit: "), std::string::npos);
+  EXPECT_THAT(Run(joins(66)), testing::StartsWith("limit: the statement has more than 64 joins"));
+  EXPECT_THAT(Run(repeated(66, "SELECT 1", ", (SELECT # + (SELECT 1))")),
+              testing::HasSubstr("more than 64 joins and subqueries"));
+  EXPECT_THAT(Run(repeated(1001, "SELECT 1", " UNION ALL SELECT 1")),
+              testing::HasSubstr("more than 1000 SELECTs"));
+  EXPECT_THAT(Run(repeated(10'001, "SELECT abs(1)", ", abs(1)")),
+              testing::HasSubstr("more than 10000 columns, functions and operators"));
+  const auto tower = [&](int times, const std::string& how) {
+    return Run(repeated(times, "WITH c0 AS (SELECT 1 a)",
+                        ", c# AS " + how + "(SELECT x.a FROM c@ x, c@ y)") +
+               " SELECT a FROM c" + std::to_string(times - 1));
+  };
+  for (const char* how : {"", "NOT MATERIALIZED ", "MATERIALIZED "}) {
+    EXPECT_THAT(tower(30, how), testing::HasSubstr("what WITH defines")) << how;
+    EXPECT_EQ(tower(8, how).find("limit: "), std::string::npos) << how;
+  }
+  // Literals do not count.
+  EXPECT_EQ(Run("SELECT 7 IN (" + repeated(20'000, "0", ", #") + ") AS b").find("limit: "),
+            std::string::npos);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Statements, SelectAttack,
     testing::Values(

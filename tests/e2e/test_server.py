@@ -475,7 +475,8 @@ def test_a_refused_login_is_on_record(lake, start):
 
 def test_no_token_stays_in_memory(lake, start):
     """R001: nothing of a caller is kept after the call, in blocks that were freed as little as
-    elsewhere: of those the allocator overwrites the beginning alone, so that the end is looked for."""
+    """R001: nothing of a caller is kept after the call, least of all in blocks that were freed. An
+    allocator overwrites the beginning of those in any case, so that the end is looked for."""
     lake.plain(files=4)
     server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'))
     pid = server.process.pid
