@@ -1,16 +1,16 @@
 """The gate of the fleet: one table rewritten by the coordinator alone, and by workers on other
-hosts, where the network is the limit. Run it with ./dev bench fleet, as root, on a quiet machine; it
-writes bench/FLEET.md.
+hosts, where the network is the limit. Run it with ./dev bench fleet, as root, on a quiet machine;
+it writes bench/FLEET.md.
 
-Hosts are network namespaces of this machine, each behind a link of a stated rate in both directions:
-the coordinator, the workers, and an object store (SeaweedFS) whose link has the sum of the workers'
-rates. The table has at least 30 million rows in files of about 1.5 MiB, a part of whose rows is
-deleted by position delete files, in a bucket of that store; its catalog is a SQLite file, which only
-the coordinator reads. Contestants take turns on the same snapshot: each round ends with a rollback to
-it. Bytes are those that the links counted.
+Hosts are network namespaces of this machine, each behind a link of a stated rate in both
+directions: the coordinator, the workers, and an object store (SeaweedFS) whose link has the sum of
+the workers' rates. The table has at least 30 million rows in files of about 1.5 MiB, a part of
+whose rows is deleted by position delete files, in a bucket of that store; its catalog is a SQLite
+file, which only the coordinator reads. Contestants take turns on the same snapshot: each round ends
+with a rollback to it. Bytes are those that the links counted.
 
-What this cannot show is how CPU-bound work scales: all hosts share the two cores of one machine. For
-that there is the model (./dev bench fleet --model), on the placement code itself.
+What this cannot show is how CPU-bound work scales: all hosts share the two cores of one machine.
+For that there is the model (./dev bench fleet-model), on the placement code itself.
 """
 
 import argparse
@@ -150,7 +150,8 @@ class Fleet:
         for name in self.workers:
             config = self.scratch / f"{name}.toml"
             config.write_text(
-                f'[worker]\nlisten = "{self.hosts.address(name)}:9140"\nsecret = "${{FLEET_SECRET}}"\n'
+                f'[worker]\nlisten = "{self.hosts.address(name)}:9140"\n'
+                f'secret = "${{FLEET_SECRET}}"\n'
                 f'tls_cert = "{self.scratch / name}.pem"\ntls_key = "{self.scratch / name}.key"\n'
                 f'max_inflight_groups = 2\nthreads = 1\nmemory = "1GiB"\n'
                 f'[worker.s3]\nendpoint = "{self.endpoint}"\nregion = "us-east-1"\n'
@@ -218,9 +219,9 @@ def report(facts, results, rate, workers):
     link = rate * 1e6 / 8
     lines = [
         "# The fleet against the coordinator alone", "",
-        f"{facts['rows']:,} rows in {facts['files']} files, {facts['bytes'] / MIB:.0f} MiB, of which "
-        f"{facts['deleted']:,} are deleted by position; {fleet['groups']:.0f} groups. Links of "
-        f"{rate} Mbit/s in each direction ({link / 1e6:.1f} MB/s), the store's of "
+        f"{facts['rows']:,} rows in {facts['files']} files, {facts['bytes'] / MIB:.0f} MiB, of "
+        f"which {facts['deleted']:,} are deleted by position; {fleet['groups']:.0f} groups. Links "
+        f"of {rate} Mbit/s in each direction ({link / 1e6:.1f} MB/s), the store's of "
         f"{rate * workers}; {workers} workers; all on {os.cpu_count()} cores of one machine; "
         f"{len(ratios)} interleaved rounds, medians.", "",
         "| | wall s | MB/s in + out | of the links | bytes through the coordinator |",
@@ -232,10 +233,11 @@ def report(facts, results, rate, workers):
         lines.append(f"| {name} | {row['wall']:.2f} | "
                      f"{(row['bytes_in'] + row['bytes_out']) / row['wall'] / 1e6:.1f} | "
                      f"{bound / row['wall']:.2f} | {row['coordinator'] / MIB:.2f} MiB |")
-    lines += ["", f"Ratio: {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}); "
+    lines += ["", f"Ratio: {statistics.median(ratios):.2f} ({min(ratios):.2f} to "
+              f"{max(ratios):.2f}); "
               f"the goal is {GOAL}: {'met' if statistics.median(ratios) >= GOAL else 'missed'}. "
-              f"Through the coordinator went {through:.4%} of the data read and written; the goal is "
-              f"{GOAL_THROUGH:.1%}: {'met' if through <= GOAL_THROUGH else 'missed'}."]
+              f"Through the coordinator went {through:.4%} of the data read and written; the goal "
+              f"is {GOAL_THROUGH:.1%}: {'met' if through <= GOAL_THROUGH else 'missed'}."]
     return "\n".join(lines) + "\n"
 
 

@@ -2,8 +2,8 @@
 # ./dev bench [ARGS…]: see bench/run.py --help; ./dev bench iceberg [ARGS…]: bench/iceberg.py
 # --help; ./dev bench ingest [ARGS…]: bench/ingest.py --help; ./dev bench s3 [ARGS…]: bench/s3.py
 # --help; ./dev bench server [ARGS…]: bench/server.py --help; ./dev bench fleet [ARGS…]:
-# bench/fleet.py --help, as root; ./dev bench fleet-model [ARGS…]: how rewriting scales over workers,
-# by a model (bench/fleet_model.cc, --help).
+# bench/fleet.py --help, as root; ./dev bench fleet-model [ARGS…]: how rewriting scales over
+# workers, by a model (bench/fleet_model.cc, --help).
 # The peers that are not wheels of the judges are fetched or built first, once: Spark, and two tools
 # in Rust, one of which takes cargo about ten minutes. What cannot be had is left out and said so.
 # LITHIFY_BENCH_PEERS=wheels leaves them all out.

@@ -1,5 +1,5 @@
-"""Jobs on real workers that are killed, paused and cut off in the middle, and coordinators that are:
-nothing is lost, nothing is there twice, and what is left over goes with the normal sweep.
+"""Jobs on real workers that are killed, paused and cut off in the middle, and coordinators that
+are: nothing is lost, nothing is there twice, and what is left over goes with the normal sweep.
 
 LITHIFY_FLEET_ROUNDS: how many rounds (default 6)."""
 

@@ -25,8 +25,9 @@ def tokens_of(lake):
 
 @pytest.mark.parametrize("program", ["lithify-maintain", "lithifyd"])
 def test_no_token_outlives_its_job(make, tmp_path, program):  # noqa: F811
-    """Neither whole nor in part: freed blocks may keep their ends. The client's own secret is there as long as the process
-    may need it: in the principal, and in the environment that it was given."""
+    """Neither whole nor in part: freed blocks may keep their ends. The client's own secret is there
+    as long as the process may need it: in the principal, and in the environment that it was given.
+    """
     lake = make()
     lake.plain("t", files=6)
     lake.opt_in()
