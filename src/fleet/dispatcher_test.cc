@@ -80,6 +80,7 @@ class FakeLink final : public WorkerLink {
     lock.lock();
     while (worker_.holds && !cancel.requested()) worker_.changed.wait_for(lock, milliseconds(20));
     --worker_.running;
+    worker_.changed.notify_all();
     if (cancel.requested()) {
       return std::unexpected(LinkError{true, {Code::kCancelled, "stopped", "", ""}});
     }
@@ -164,6 +165,8 @@ class DispatcherTest : public testing::Test {
     return groups;
   }
   Status Run(const std::vector<group::FleetGroup>& groups, const group::FleetJob& job = {}) {
+    // All workers are known before the first group goes: "w0" gets it.
+    [[maybe_unused]] const auto placed = dispatcher_->Place({}, cancel_);
     return dispatcher_->Run(
         groups, job,
         [&](size_t index, Result<group::GroupResult> result) {
