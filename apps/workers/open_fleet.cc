@@ -66,6 +66,12 @@ class Fleet final : public OpenedFleet {
       if (!pem) return Fail(std::move(pem.error()).In("fleet.tls_key"));
       link.client_key = std::move(*pem);
     }
+    // Workers behind a name show a certificate of that name: their addresses come and go.
+    if (config.discovery == "dns") {
+      auto name = fleet::ParseHostPort(config.dns);
+      if (!name) return Fail(std::move(name.error()).In("fleet.dns"));
+      link.server_name = name->host;
+    }
     LITHIFY_TRY_ASSIGN(auto discovery, MakeDiscovery(config));
     const auto make_link = [this, link, key = std::move(*key)](const std::string& address) {
       fleet::FlightLinkOptions options = link;

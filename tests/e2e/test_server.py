@@ -474,7 +474,6 @@ def test_a_refused_login_is_on_record(lake, start):
 # --- tokens --------------------------------------------------------------------------------------
 
 def test_no_token_stays_in_memory(lake, start):
-    """R001: nothing of a caller is kept after the call, in blocks that were freed as little as
     """R001: nothing of a caller is kept after the call, least of all in blocks that were freed. An
     allocator overwrites the beginning of those in any case, so that the end is looked for."""
     lake.plain(files=4)
