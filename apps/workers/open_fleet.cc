@@ -66,8 +66,10 @@ class Fleet final : public OpenedFleet {
       if (!pem) return Fail(std::move(pem.error()).In("fleet.tls_key"));
       link.client_key = std::move(*pem);
     }
-    // Workers behind a name show a certificate of that name: their addresses come and go.
-    if (config.discovery == "dns") {
+    // Workers that come and go cannot have certificates of their addresses: they show one of a
+    // name.
+    link.server_name = config.tls_server_name;
+    if (link.server_name.empty() && config.discovery == "dns") {
       auto name = fleet::ParseHostPort(config.dns);
       if (!name) return Fail(std::move(name.error()).In("fleet.dns"));
       link.server_name = name->host;

@@ -198,6 +198,7 @@ std::vector<HiveField> FleetFields() {
       SecretField("fleet.secret", AT(fleet.secret)),
       TextField("fleet.secret_file", AT(fleet.secret_file)),
       TextField("fleet.tls_ca", AT(fleet.tls_ca)),
+      TextField("fleet.tls_server_name", AT(fleet.tls_server_name)),
       TextField("fleet.tls_cert", AT(fleet.tls_cert)),
       TextField("fleet.tls_key", AT(fleet.tls_key)),
       BoolField("fleet.insecure_loopback", AT(fleet.insecure_loopback)),

@@ -37,9 +37,11 @@ void CheckFleet(const FleetConfig& fleet, std::string_view where,
                std::string("is missing; it goes with ") +
                    (fleet.tls_cert.empty() ? "fleet.tls_key" : "fleet.tls_cert"));
   }
-  if (fleet.insecure_loopback && !(fleet.tls_ca.empty() && fleet.tls_cert.empty())) {
+  if (fleet.insecure_loopback &&
+      !(fleet.tls_ca.empty() && fleet.tls_cert.empty() && fleet.tls_server_name.empty())) {
     AddProblem(problems, where, "fleet.insecure_loopback",
-               "leaves TLS out; it does not go with fleet.tls_ca and fleet.tls_cert");
+               "leaves TLS out; it does not go with fleet.tls_ca, fleet.tls_cert and "
+               "fleet.tls_server_name");
   }
   if (fleet.distribution == "require" && !fleet.configured()) {
     AddProblem(problems, where, "fleet.workers",

@@ -20,7 +20,9 @@ struct FleetConfig {
   std::string workers_file;           // JSON that somebody else keeps.
   Secret secret;                      // That requests are signed with; or a file with it:
   std::string secret_file;
-  std::string tls_ca;    // PEM with the roots of the workers' certificates; empty: the system's.
+  std::string tls_ca;  // PEM with the roots of the workers' certificates; empty: the system's.
+  // That the workers' certificates must have; empty: that of `dns`, else each one's address.
+  std::string tls_server_name;
   std::string tls_cert;  // PEM, shown to workers that ask for it; with tls_key.
   std::string tls_key;
   bool insecure_loopback = false;  // Without TLS, to workers on this machine.
