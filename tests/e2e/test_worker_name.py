@@ -20,7 +20,7 @@ def certificate(directory, name):
 
 @pytest.fixture
 def behind_a_name(tmp_path):
-    """Starts a worker with a certificate of this name; its port, and the coordinator's arguments."""
+    """Starts a worker with a certificate of this name; itself, and a coordinator's arguments."""
     workers = []
 
     def start(name):
