@@ -167,6 +167,12 @@ def link(build, objects, members, others, work):
     return run(*command, cwd=build)
 
 
+def with_workers(uses, *halves):
+    """The modules of a program: its halves, and the fleet, which programs bring and halves do not
+    know."""
+    return sorted({name for module in (*halves, "fleet") for name in closure(uses, module)})
+
+
 def check_linking(build, uses, problems):
     libraries = {name: os.path.abspath(path) for name, path in archives(build, uses).items()}
     with tempfile.TemporaryDirectory() as work:
@@ -184,9 +190,12 @@ def check_linking(build, uses, problems):
                                 f"{whole.stdout[:2000]}")
             # The program of the other half calls the other half: with this one it must not link.
             strange, more = link_inputs(build, f"lithify-{other}", uses)
-            if link(build, objects, own, others, work).returncode != 0:
-                problems.append(f"control: lithify-{half} does not link of its own modules")
-            result = link(build, strange, own, [*others, *more], work)
+            program = [libraries[name] for name in with_workers(uses, half)]
+            linked = link(build, objects, program, others, work)
+            if linked.returncode != 0:
+                problems.append(f"control: lithify-{half} does not link of its own modules:\n"
+                                f"{linked.stdout[:2000]}")
+            result = link(build, strange, program, [*others, *more], work)
             if result.returncode == 0:
                 problems.append(f"control: the program of {other} linked without {other}: "
                                 "the link test is empty")
@@ -231,13 +240,13 @@ def check_coordinator(build, uses, problems):
     libraries = {name: os.path.abspath(path) for name, path in archives(build, uses).items()}
     with tempfile.TemporaryDirectory() as work:
         objects, others = link_inputs(build, COORDINATOR, uses)
-        both = sorted({*closure(uses, "serve"), *closure(uses, "maintain")})
-        result = link(build, objects, [libraries[name] for name in both], others, work)
+        both = [libraries[name] for name in with_workers(uses, "serve", "maintain")]
+        result = link(build, objects, both, others, work)
         if result.returncode != 0:
             problems.append(f"control: {COORDINATOR} does not link of both halves:\n"
                             f"{result.stdout[:2000]}")
         for half, other in HALVES.items():
-            own = [libraries[name] for name in closure(uses, half)]
+            own = [libraries[name] for name in with_workers(uses, half)]
             result = link(build, objects, own, others, work)
             if result.returncode == 0 or f"lithify::{other}::" not in result.stdout:
                 problems.append(f"{COORDINATOR} should not link without {other}:\n"

@@ -13,13 +13,13 @@
 #include <thread>
 #include <vector>
 
-#include "storage/secret_file.h"
 #include "config/worker.h"
 #include "daemon/daemon.h"
 #include "fleet/flight_link.h"
 #include "fleet/flight_worker.h"
 #include "fleet/table_attempt.h"
 #include "rewrite/parquet_runner.h"
+#include "storage/secret_file.h"
 
 extern "C" char** environ;
 
