@@ -61,7 +61,9 @@ class Fleet {
   // commit from then on, never the worker's), or with the error that ended it. An error of kind
   // application (anything but a failure of transport) is not tried elsewhere (R127); whether the
   // others go on is what `done` returns: false stops the job, and what is in flight is told to
-  // stop. Returns after the last call of `done`; kCancelled if `cancel` was set.
+  // stop. From then on, and once `cancel` is set, it is called only for outputs that came into the
+  // caller's hands, to be removed. Returns after the last call of `done`; kCancelled if `cancel`
+  // was set.
   using Done = std::function<bool(size_t index, Result<GroupResult> result)>;
   virtual Status Run(const std::vector<FleetGroup>& groups, const FleetJob& job, const Done& done,
                      const CancelFlag& cancel) = 0;
