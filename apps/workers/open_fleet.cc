@@ -70,7 +70,7 @@ class Fleet final : public OpenedFleet {
     // name.
     link.server_name = config.tls_server_name;
     if (link.server_name.empty() && config.discovery == "dns") {
-      auto name = fleet::ParseHostPort(config.dns);
+      auto name = fleet::ParseWorkerAddress(config.dns);
       if (!name) return Fail(std::move(name.error()).In("fleet.dns"));
       link.server_name = name->host;
     }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <iterator>
 #include <mutex>
@@ -24,7 +23,6 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kWorkersMax = 100'000;
-constexpr int kPortMax = 65'535;
 
 class ListDiscovery final : public Discovery {
  public:
@@ -37,20 +35,21 @@ class ListDiscovery final : public Discovery {
 
 class DnsDiscovery final : public Discovery {
  public:
-  DnsDiscovery(HostPort name, Resolve resolve)
+  DnsDiscovery(net::Address name, Resolve resolve)
       : name_(std::move(name)), resolve_(std::move(resolve)) {}
 
   Result<std::vector<std::string>> Find() override {
     LITHIFY_TRY_ASSIGN(const auto hosts, resolve_(name_.host));
     std::vector<std::string> addresses;
-    for (const std::string& host : hosts) addresses.push_back(FormatHostPort({host, name_.port}));
+    for (const std::string& host : hosts)
+      addresses.push_back(net::Address{host, name_.port}.ToString());
     std::ranges::sort(addresses);
     addresses.erase(std::ranges::unique(addresses).begin(), addresses.end());
     return addresses;
   }
 
  private:
-  const HostPort name_;
+  const net::Address name_;
   const Resolve resolve_;
 };
 
@@ -91,39 +90,17 @@ class FileDiscovery final : public Discovery {
 
 }  // namespace
 
-Result<HostPort> ParseHostPort(std::string_view text) {
-  const std::string quoted = JsonQuote(text);
-  const size_t colon = text.rfind(':');
-  const std::string_view port = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-  std::string_view host = text.substr(0, std::min(colon, text.size()));
-  HostPort at;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), at.port);
-  if (error != std::errc{} || end != port.data() + port.size() || at.port < 1 ||
-      at.port > kPortMax) {
-    return Fail(Code::kInvalid, quoted + " is no address: it must be host:port");
-  }
-  const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (brackets) host = host.substr(1, host.size() - 2);
-  const bool is_ipv6 = host.find(':') != std::string_view::npos;
-  const bool clean = std::ranges::all_of(
-      host, [](char c) { return c > ' ' && c < 0x7f && c != '/' && c != '[' && c != ']'; });
-  if (host.empty() || !clean || is_ipv6 != brackets) {
-    return Fail(Code::kInvalid, quoted + " is no address: it must be host:port, or [IPv6]:port");
-  }
-  at.host = host;
-  return at;
-}
-
-std::string FormatHostPort(const HostPort& at) {
-  const bool is_ipv6 = at.host.find(':') != std::string::npos;
-  return (is_ipv6 ? "[" + at.host + "]" : at.host) + ":" + std::to_string(at.port);
+Result<net::Address> ParseWorkerAddress(std::string_view text) {
+  LITHIFY_TRY_ASSIGN(net::Address at, net::ParseAddress(text));
+  if (at.port > 0) return at;
+  return Fail(Code::kInvalid, JsonQuote(text) + " is nobody's address: its port is 0");
 }
 
 Result<std::unique_ptr<Discovery>> MakeListDiscovery(const std::vector<std::string>& addresses) {
   std::vector<std::string> found;
   for (const std::string& address : addresses) {
-    LITHIFY_TRY_ASSIGN(const HostPort at, ParseHostPort(address));
-    found.push_back(FormatHostPort(at));
+    LITHIFY_TRY_ASSIGN(const net::Address at, ParseWorkerAddress(address));
+    found.push_back(at.ToString());
   }
   std::ranges::sort(found);
   const auto twice = std::ranges::adjacent_find(found);
@@ -155,7 +132,7 @@ Result<std::vector<std::string>> ResolveHost(const std::string& host) {
 }
 
 Result<std::unique_ptr<Discovery>> MakeDnsDiscovery(std::string_view name, Resolve resolve) {
-  LITHIFY_TRY_ASSIGN(HostPort at, ParseHostPort(name));
+  LITHIFY_TRY_ASSIGN(net::Address at, ParseWorkerAddress(name));
   return std::make_unique<DnsDiscovery>(std::move(at), std::move(resolve));
 }
 
@@ -178,8 +155,8 @@ Result<std::vector<std::string>> ParseWorkersFile(std::string_view text) {
       return Fail(Code::kInvalid,
                   "workers[" + std::to_string(addresses.size()) + "] must have an address");
     }
-    LITHIFY_TRY_ASSIGN(const HostPort at, ParseHostPort(address->get<std::string>()));
-    addresses.push_back(FormatHostPort(at));
+    LITHIFY_TRY_ASSIGN(const net::Address at, ParseWorkerAddress(address->get<std::string>()));
+    addresses.push_back(at.ToString());
   }
   std::ranges::sort(addresses);
   addresses.erase(std::ranges::unique(addresses).begin(), addresses.end());

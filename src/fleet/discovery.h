@@ -10,17 +10,12 @@
 #include <vector>
 
 #include "base/result.h"
+#include "net/address.h"
 
 namespace lithify::fleet {
 
-// "host:port", "[::1]:port". kInvalid for what is none, with what is wrong.
-struct HostPort {
-  std::string host;
-  int port = 0;
-  bool operator==(const HostPort&) const = default;
-};
-Result<HostPort> ParseHostPort(std::string_view text);
-std::string FormatHostPort(const HostPort& at);  // IPv6 in brackets.
+// That of a worker, as net::ParseAddress() has it, with a port. kInvalid for what is none.
+Result<net::Address> ParseWorkerAddress(std::string_view text);
 
 // Thread-safe; calls may block for some seconds.
 class Discovery {

@@ -14,14 +14,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-TEST(HostPort, IsStrict) {
-  EXPECT_EQ(ParseHostPort("10.0.0.3:9140").value(), (HostPort{"10.0.0.3", 9140}));
-  EXPECT_EQ(ParseHostPort("[::1]:9140").value(), (HostPort{"::1", 9140}));
-  EXPECT_EQ(FormatHostPort({"::1", 9140}), "[::1]:9140");
-  EXPECT_EQ(FormatHostPort({"a.b", 1}), "a.b:1");
+TEST(WorkerAddress, IsStrict) {
+  EXPECT_EQ(ParseWorkerAddress("10.0.0.3:9140").value(), (net::Address{"10.0.0.3", 9140}));
+  EXPECT_EQ(ParseWorkerAddress("[::1]:9140").value(), (net::Address{"::1", 9140}));
+  EXPECT_EQ((net::Address{"::1", 9140}).ToString(), "[::1]:9140");
+  EXPECT_EQ((net::Address{"a.b", 1}).ToString(), "a.b:1");
   for (const char* wrong : {"", "a", "a:", ":1", "a:0", "a:65536", "a:1x", "::1:9140", "[a]:1",
                             "a b:1", "grpc://a:1", "[]:1", "a:-1"}) {
-    const auto at = ParseHostPort(wrong);
+    const auto at = ParseWorkerAddress(wrong);
     ASSERT_FALSE(at) << wrong;
     EXPECT_EQ(at.error().code, Code::kInvalid) << wrong;
   }

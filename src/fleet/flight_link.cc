@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "base/text.h"
-#include "fleet/address.h"
+#include "fleet/discovery.h"
 #include "fleet/wire.h"
+#include "net/address.h"
 
 namespace lithify::fleet {
 namespace {
@@ -47,8 +48,8 @@ std::string SystemRoots() {
 }
 
 Result<std::unique_ptr<flight::FlightClient>> Connect(const FlightLinkOptions& options) {
-  LITHIFY_TRY_ASSIGN(const Address address, ParseAddress(options.address, "a worker"));
-  if (!options.tls && !address.loopback()) {
+  LITHIFY_TRY_ASSIGN(const net::Address address, ParseWorkerAddress(options.address));
+  if (!options.tls && !net::IsLoopback(address.host)) {
     return Fail(Code::kInvalid, "keys of the storage would cross the network in plaintext",
                 options.address, "use TLS");
   }
@@ -72,8 +73,7 @@ Result<std::unique_ptr<flight::FlightClient>> Connect(const FlightLinkOptions& o
       {"grpc.max_reconnect_backoff_ms", 2'000},
       {"grpc.enable_http_proxy", 0},
       {"grpc.max_receive_message_length", static_cast<int>(kAnswerBytesMax) + 1024}};
-  const std::string host =
-      address.host.find(':') == std::string::npos ? address.host : "[" + address.host + "]";
+  const std::string host = address.bracketed_host();
   const auto location = options.tls ? flight::Location::ForGrpcTls(host, address.port)
                                     : flight::Location::ForGrpcTcp(host, address.port);
   if (!location.ok()) return Fail(Code::kInvalid, location.status().ToString(), options.address);

@@ -9,10 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "fleet/address.h"
+#include "net/address.h"
 
 namespace lithify::fleet {
 namespace {
+
+Result<net::Address> ListenAddress(const FlightWorkerOptions& options) {
+  auto address = net::ParseAddress(options.listen);
+  if (!address) return Fail(std::move(address.error()).In("worker.listen"));
+  return address;
+}
 
 namespace flight = arrow::flight;
 
@@ -100,10 +106,9 @@ class Server final : public FlightWorker, private flight::FlightServerBase {
 
   Status Listen() {
     LITHIFY_TRY(CheckListening(options_));
-    LITHIFY_TRY_ASSIGN(address_, ParseAddress(options_.listen, "worker.listen"));
+    LITHIFY_TRY_ASSIGN(address_, ListenAddress(options_));
     const bool tls = !options_.tls_cert.empty();
-    const std::string host =
-        address_.host.find(':') == std::string::npos ? address_.host : "[" + address_.host + "]";
+    const std::string host = address_.bracketed_host();
     const auto location = tls ? flight::Location::ForGrpcTls(host, address_.port)
                               : flight::Location::ForGrpcTcp(host, address_.port);
     if (!location.ok()) return Fail(Code::kInvalid, location.status().ToString(), "worker.listen");
@@ -222,13 +227,13 @@ class Server final : public FlightWorker, private flight::FlightServerBase {
   const FlightWorkerOptions options_;
   const Services services_;
   RequestGuard guard_;
-  Address address_;
+  net::Address address_;
 };
 
 }  // namespace
 
 Status CheckListening(const FlightWorkerOptions& options) {
-  LITHIFY_TRY_ASSIGN(const Address address, ParseAddress(options.listen, "worker.listen"));
+  LITHIFY_TRY_ASSIGN(const net::Address address, ListenAddress(options));
   if (options.tls_cert.empty() != options.tls_key.empty()) {
     return Fail(Code::kInvalid, "certificate and key go together",
                 "worker.tls_cert, worker.tls_key");
@@ -237,7 +242,7 @@ Status CheckListening(const FlightWorkerOptions& options) {
     return Fail(Code::kInvalid, "callers can show certificates over TLS alone",
                 "worker.tls_client_ca", "give worker.tls_cert and worker.tls_key");
   }
-  if (!options.tls_cert.empty() || address.loopback()) return {};
+  if (!options.tls_cert.empty() || net::IsLoopback(address.host)) return {};
   return Fail(Code::kInvalid, "keys of the storage would cross the network in plaintext",
               "worker.listen = \"" + options.listen + "\"",
               "give worker.tls_cert and worker.tls_key");

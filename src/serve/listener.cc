@@ -9,7 +9,6 @@
 #include <arrow/type.h>
 #include <arrow/util/byte_size.h>
 
-#include <charconv>
 #include <chrono>
 #include <exception>
 #include <fstream>
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "flightsql/messages.h"
+#include "net/address.h"
 #include "serve/audit_resources.h"
 #include "serve/call_watch.h"
 #include "serve/flight_error.h"
@@ -217,43 +217,18 @@ std::string ReadFile(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-bool IsLoopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
-struct Address {
-  std::string host;
-  int port = 0;
-};
-// "host:port", "[::1]:port".
-Result<Address> ParseAddress(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  Address address;
-  const char* const end = text.data() + text.size();
-  const bool has_port = colon != std::string::npos &&
-                        std::from_chars(text.data() + colon + 1, end, address.port).ptr == end &&
-                        colon + 1 < text.size();
-  if (!has_port || colon == 0 || address.port < 0 || address.port > 65'535) {
-    return Fail(Code::kInvalid, "\"" + text + "\" is no address", "server.listen",
-                "write it like 0.0.0.0:50051 or [::1]:50051");
-  }
-  address.host = text.substr(0, colon);
-  if (address.host.starts_with('[') && address.host.ends_with(']')) {
-    address.host = address.host.substr(1, address.host.size() - 2);
-  }
-  return address;
-}
-
 Result<flight::FlightServerOptions> MakeOptions(const config::ServerConfig& config) {
-  LITHIFY_TRY_ASSIGN(const Address address, ParseAddress(config.listen));
+  const auto parsed = net::ParseAddress(config.listen);
+  if (!parsed) return Fail(Error(parsed.error()).In("server.listen"));
+  const net::Address& address = *parsed;
   const bool tls = !config.tls_cert_file.empty() || !config.tls_key_file.empty();
-  if (!tls && !IsLoopback(address.host) && !config.allow_plaintext) {
+  if (!tls && !net::IsLoopback(address.host) && !config.allow_plaintext) {
     return Fail(Code::kInvalid, "tokens would cross the network in plaintext",
                 "server.listen = \"" + config.listen + "\"",
                 "give server.tls_cert_file and server.tls_key_file; behind something that speaks "
                 "TLS set server.allow_plaintext = true");
   }
-  const std::string host = address.host.contains(':') ? "[" + address.host + "]" : address.host;
+  const std::string host = address.bracketed_host();
   const auto location = tls ? flight::Location::ForGrpcTls(host, address.port)
                             : flight::Location::ForGrpcTcp(host, address.port);
   if (!location.ok()) return Fail(Code::kInvalid, location.status().ToString(), "server.listen");

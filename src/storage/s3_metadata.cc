@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "net/address.h"
 
 namespace lithify::storage {
 namespace {
@@ -29,12 +30,6 @@ std::string LowerCase(std::string text) {
   return text;
 }
 
-bool IsLoopback(std::string_view host) {
-  if (host == "localhost" || host == "[::1]") return true;
-  return host.starts_with("127.") &&
-         host.find_first_not_of("0123456789.") == std::string_view::npos;
-}
-
 // What goes over it unencrypted, nobody else hears.
 Status CheckContainerUrl(const std::string& url) {
   constexpr const char* kVariable = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
@@ -46,7 +41,7 @@ Status CheckContainerUrl(const std::string& url) {
   host = host.substr(0, port);
   constexpr std::array<std::string_view, 3> kServices = {"169.254.170.2", "169.254.170.23",
                                                          "[fd00:ec2::23]"};
-  if (IsLoopback(host) || std::ranges::find(kServices, host) != kServices.end()) return {};
+  if (net::IsLoopback(host) || std::ranges::find(kServices, host) != kServices.end()) return {};
   return Fail(Code::kInvalid, "credentials do not travel over plain http", kVariable,
               "use https, a loopback address or that of the container service");
 }

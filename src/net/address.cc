@@ -1,25 +1,19 @@
-#include "fleet/address.h"
+#include "net/address.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "base/text.h"
 
-namespace lithify::fleet {
+namespace lithify::net {
 
-std::string Address::ToString() const {
-  return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" +
-         std::to_string(port);
+std::string Address::bracketed_host() const {
+  return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
-bool Address::loopback() const {
-  if (host == "localhost" || host == "::1") return true;
-  // "127.example.com" is a name that leads anywhere.
-  return host.starts_with("127.") &&
-         std::ranges::all_of(host, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
-}
+std::string Address::ToString() const { return bracketed_host() + ":" + std::to_string(port); }
 
-Result<Address> ParseAddress(std::string_view text, std::string_view where) {
+Result<Address> ParseAddress(std::string_view text) {
   const size_t colon = text.rfind(':');
   Address address;
   bool good = colon != std::string_view::npos && colon > 0 && colon + 1 < text.size();
@@ -40,8 +34,15 @@ Result<Address> ParseAddress(std::string_view text, std::string_view where) {
                   c == '.' || c == '-' || c == ':' || c == '_' || c == '%';
          });
   if (good) return address;
-  return Fail(Code::kInvalid, JsonQuote(text.substr(0, 300)) + " is no address", std::string(where),
-              "write it like 10.0.0.7:50061 or [::1]:50061");
+  return Fail(Code::kInvalid, JsonQuote(text.substr(0, 300)) +
+                                  " is no address: it must be host:port, or [IPv6]:port");
 }
 
-}  // namespace lithify::fleet
+bool IsLoopback(std::string_view host) {
+  if (host == "localhost" || host == "::1" || host == "[::1]") return true;
+  // "127.example.com" is a name that leads anywhere.
+  return host.starts_with("127.") &&
+         host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+}  // namespace lithify::net
