@@ -40,22 +40,13 @@ std::string HeadText(const std::optional<int64_t>& id) {
 Status CheckTable(const AppendCommit& request, const iceberg::TableMetadata& table,
                   const iceberg::Snapshot* head) {
   const std::string name = request.ident.ToString();
-  if (table.has_encryption) return Fail(Code::kUnsupported, "the table is encrypted", name);
+  LITHIFY_TRY(CheckAsSeen(request.ident, request.table_uuid, request.schema_id, table));
   const auto ref = table.refs.find(request.branch);
   if (ref != table.refs.end() && !ref->second.is_branch) {
     return Fail(Code::kInvalid, "a tag cannot be changed", "ref " + request.branch);
   }
   if (head == nullptr && request.branch != "main") {
     return Fail(Code::kConflict, "there is no branch " + request.branch, name, kLookAgain);
-  }
-  if (request.table_uuid != table.table_uuid) {
-    return Fail(Code::kConflict, "another table has the name now", name, kLookAgain);
-  }
-  if (request.schema_id != table.current_schema_id) {
-    return Fail(Code::kConflict,
-                "the schema changed from " + std::to_string(request.schema_id) + " to " +
-                    std::to_string(table.current_schema_id),
-                name, kLookAgain);
   }
   if (!request.expected) return {};
   std::optional<int64_t> now;

@@ -57,6 +57,23 @@ std::unexpected<Error> NameTakenOver(const catalog::TableIdent& ident) {
               "see what became of the table");
 }
 
+Status CheckAsSeen(const catalog::TableIdent& ident, const std::string& table_uuid, int schema_id,
+                   const iceberg::TableMetadata& table) {
+  constexpr const char* kLookAgain = "load the table and look again";
+  const std::string name = ident.ToString();
+  if (table.has_encryption) return Fail(Code::kUnsupported, "the table is encrypted", name);
+  if (table_uuid != table.table_uuid) {
+    return Fail(Code::kConflict, "another table has the name now", name, kLookAgain);
+  }
+  if (schema_id != table.current_schema_id) {
+    return Fail(Code::kConflict,
+                "the schema changed from " + std::to_string(schema_id) + " to " +
+                    std::to_string(table.current_schema_id),
+                name, kLookAgain);
+  }
+  return {};
+}
+
 void Pause(const IcebergCommitServices& services, int tries) {
   const Duration wait = std::min<Duration>(
       std::chrono::milliseconds(50) * (1 << std::min(tries, 7)), std::chrono::seconds(5));

@@ -43,6 +43,11 @@ Error AsRefusal(Error error);
 // kConflict: what has the name now is another table.
 std::unexpected<Error> NameTakenOver(const catalog::TableIdent& ident);
 
+// Before a change of a table of our own (the maintenance log). kUnsupported: it is encrypted;
+// kConflict: it is another table than the caller saw, or has another schema.
+Status CheckAsSeen(const catalog::TableIdent& ident, const std::string& table_uuid, int schema_id,
+                   const iceberg::TableMetadata& table);
+
 // Waits 50 ms before the second try, twice as long before each further one, 5 s at most (R118).
 void Pause(const IcebergCommitServices& services, int tries);
 

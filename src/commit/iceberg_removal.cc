@@ -18,28 +18,11 @@ using iceberg::ManifestContent;
 using iceberg::ManifestEntry;
 using iceberg::ManifestFile;
 
-constexpr const char* kLookAgain = "load the table and look again";
-
-Status CheckTable(const RemovalCommit& request, const iceberg::TableMetadata& table) {
-  const std::string name = request.ident.ToString();
-  if (table.has_encryption) return Fail(Code::kUnsupported, "the table is encrypted", name);
-  if (request.table_uuid != table.table_uuid) {
-    return Fail(Code::kConflict, "another table has the name now", name, kLookAgain);
-  }
-  if (request.schema_id != table.current_schema_id) {
-    return Fail(Code::kConflict,
-                "the schema changed from " + std::to_string(request.schema_id) + " to " +
-                    std::to_string(table.current_schema_id),
-                name, kLookAgain);
-  }
-  return {};
-}
-
 Result<std::optional<Proposal>> Prepare(IcebergCommitServices& services,
                                         const RemovalCommit& request, const CommitMark& mark,
                                         const iceberg::TableMetadata& table, MetadataFiles& files,
                                         int attempt, const CancelFlag& cancel) {
-  LITHIFY_TRY(CheckTable(request, table));
+  LITHIFY_TRY(CheckAsSeen(request.ident, request.table_uuid, request.schema_id, table));
   LITHIFY_TRY_ASSIGN(const iceberg::Snapshot* head, BranchHead(table, request.branch));
   LITHIFY_TRY_ASSIGN(auto manifests, ManifestsOf(services.locations, table, *head));
   const auto leaves = [&](const ManifestEntry& entry) { return request.leaves(entry.file); };
