@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -15,19 +14,17 @@
 
 #include "config/worker.h"
 #include "daemon/daemon.h"
+#include "daemon/read_whole.h"
 #include "fleet/flight_link.h"
 #include "fleet/flight_worker.h"
 #include "fleet/table_attempt.h"
 #include "rewrite/parquet_runner.h"
 #include "storage/secret_file.h"
 
-extern "C" char** environ;
-
 namespace lithify {
 namespace {
 
 constexpr const char* kProgram = "lithify-worker";
-constexpr size_t kFileBytesMax = size_t{4} << 20;
 constexpr Duration kProbeTimeout = std::chrono::seconds(5);
 
 constexpr const char* kFooter = R"(Example:
@@ -49,34 +46,13 @@ struct Options {
   std::string key;
 };
 
-Result<std::string> ReadWhole(const std::string& path, std::string_view what) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad() || text.empty() || text.size() > kFileBytesMax) {
-    return Fail(Code::kInvalid, "cannot be read, is empty, or is larger than 4 MiB",
-                std::string(what) + " = \"" + path + "\"");
-  }
-  return text;
-}
-
-config::Environment ProcessEnvironment() {
-  config::Environment out;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    out.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return out;
-}
-
 Result<config::WorkerConfig> Load(const Options& options) {
   LITHIFY_TRY_ASSIGN(const auto overrides, config::ParseOverrides(options.set));
   std::string text;
   if (!options.config_file.empty()) {
-    LITHIFY_TRY_ASSIGN(text, ReadWhole(options.config_file, "--config"));
+    LITHIFY_TRY_ASSIGN(text, daemon::ReadWhole(options.config_file, "--config"));
   }
-  const config::Environment environment = ProcessEnvironment();
+  const config::Environment environment = config::ProcessEnvironment();
   auto loaded = config::LoadWorkerConfig({text, options.config_file, environment, overrides});
   Wipe(text);  // A secret may stand in it.
   return loaded;
@@ -95,14 +71,14 @@ Result<fleet::FlightWorkerOptions> Listening(const config::WorkerConfig& config)
   options.listen = config.listen;
   options.told = [](const std::string& line) { daemon::Tell(kProgram, line); };
   if (!config.tls_cert.empty()) {
-    LITHIFY_TRY_ASSIGN(options.tls_cert, ReadWhole(config.tls_cert, "worker.tls_cert"));
-    LITHIFY_TRY_ASSIGN(std::string key, ReadWhole(config.tls_key, "worker.tls_key"));
+    LITHIFY_TRY_ASSIGN(options.tls_cert, daemon::ReadWhole(config.tls_cert, "worker.tls_cert"));
+    LITHIFY_TRY_ASSIGN(std::string key, daemon::ReadWhole(config.tls_key, "worker.tls_key"));
     options.tls_key = Secret(key);
     Wipe(key);
   }
   if (!config.tls_client_ca.empty()) {
     LITHIFY_TRY_ASSIGN(options.tls_client_ca,
-                       ReadWhole(config.tls_client_ca, "worker.tls_client_ca"));
+                       daemon::ReadWhole(config.tls_client_ca, "worker.tls_client_ca"));
   }
   LITHIFY_TRY(fleet::CheckListening(options));
   return options;
@@ -172,11 +148,11 @@ Status Probe(const Options& options) {
   link.address = options.probe;
   link.tls = !options.ca.empty();
   if (link.tls) {
-    LITHIFY_TRY_ASSIGN(link.ca, ReadWhole(options.ca, "--ca"));
+    LITHIFY_TRY_ASSIGN(link.ca, daemon::ReadWhole(options.ca, "--ca"));
   }
   if (!options.cert.empty()) {
-    LITHIFY_TRY_ASSIGN(link.client_cert, ReadWhole(options.cert, "--cert"));
-    LITHIFY_TRY_ASSIGN(std::string key, ReadWhole(options.key, "--key"));
+    LITHIFY_TRY_ASSIGN(link.client_cert, daemon::ReadWhole(options.cert, "--cert"));
+    LITHIFY_TRY_ASSIGN(std::string key, daemon::ReadWhole(options.key, "--key"));
     link.client_key = Secret(key);
     Wipe(key);
   }

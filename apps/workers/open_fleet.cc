@@ -1,14 +1,11 @@
 #include "workers/open_fleet.h"
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "daemon/read_whole.h"
 #include "fleet/calls.h"
 #include "fleet/discovery.h"
 #include "fleet/dispatcher.h"
@@ -21,10 +18,7 @@ namespace {
 
 Result<std::string> ReadPem(const std::string& path, const char* key) {
   if (path.empty()) return std::string();
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (in && !text.empty()) return text;
-  return Fail(Code::kInvalid, "cannot be read, or is empty", std::string(key) + ": " + path);
+  return daemon::ReadWhole(path, key);
 }
 
 Result<std::unique_ptr<fleet::Discovery>> MakeDiscovery(const config::FleetConfig& config) {

@@ -25,6 +25,8 @@
 namespace lithify::config {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
+// All variables of this process.
+Environment ProcessEnvironment();
 
 // One override from the command line: dotted key and text value ("compaction.min_files", "8").
 struct Override {

@@ -10,6 +10,8 @@
 
 #include "table/hive_layout.h"
 
+extern "C" char** environ;
+
 namespace lithify::config {
 namespace {
 
@@ -351,6 +353,17 @@ std::string EnvironmentName(std::string_view key) {
     } else {
       out += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
     }
+  }
+  return out;
+}
+
+Environment ProcessEnvironment() {
+  Environment out;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const size_t equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    out.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
   return out;
 }

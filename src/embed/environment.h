@@ -2,18 +2,13 @@
 #ifndef LITHIFY_EMBED_ENVIRONMENT_H_
 #define LITHIFY_EMBED_ENVIRONMENT_H_
 
-#include <string>
-#include <utility>
-#include <vector>
-
+#include "config/section.h"
 #include "storage/s3_access.h"
 
 namespace lithify::embed {
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
-
-// All variables of this process.
-Environment ProcessEnvironment();
+using config::Environment;
+using config::ProcessEnvironment;
 
 // With a copy of the variables.
 storage::S3Access::Environment LookUpIn(const Environment& environment);
