@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto same = [](std::string_view path) { return std::string(path); };
   const auto sets = rewrite::ReadPositionDeletes(store, "f.parquet", -1, same, bounds);
   (void)fuzz::Gave(sets);
-  const auto paths = rewrite::ReadPositionDeletePaths(store, "f.parquet", bounds);
+  const auto paths = rewrite::ReadPositionDeletePaths(store, "f.parquet", -1, bounds);
   (void)fuzz::Gave(paths);
   // An empty path is left out of the sets.
   if (sets && paths) fuzz::Require(sets->size() <= paths->size(), "every path is named");

@@ -72,9 +72,9 @@ Result<std::optional<Proposal>> Prepare(IcebergCommitServices& services,
   const iceberg::Snapshot* head = table.RefSnapshot(request.branch);
   LITHIFY_TRY(CheckTable(request, table, head));
   LITHIFY_TRY(CheckNewDataFiles(services.locations, table, request.files));
-  SnapshotBuilder builder(services.locations, table, head, files, services.random);
+  SnapshotBuilder builder(services.source(), table, head, files, services.random);
   if (head != nullptr) {
-    LITHIFY_TRY_ASSIGN(auto manifests, ManifestsOf(services.locations, table, *head));
+    LITHIFY_TRY_ASSIGN(auto manifests, ManifestsOf(services.source(), table, *head));
     for (iceberg::ManifestFile& manifest : manifests) {
       LITHIFY_TRY(builder.Keep(std::move(manifest)));
     }

@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "catalog/catalog.h"
 #include "storage/locations.h"
+#include "table/metadata_cache.h"
 
 namespace lithify::commit {
 
@@ -39,6 +40,10 @@ struct IcebergCommitServices {
   Random& random;
   // Waits before a retry or another look. Unset: the thread sleeps.
   std::function<void(Duration)> sleep = {};
+  // Of the caller's job: manifests that it has read come from here. Null: there is none.
+  table::MetadataCache* cache = nullptr;
+
+  table::MetadataSource source() const { return {locations, cache}; }
 };
 
 // A live delete file or deletion vector, named so that one vector of a shared Puffin is meant.

@@ -57,14 +57,17 @@ bool SummaryAllows(const TableMetadata& table, const iceberg::PartitionField& fi
   return text != nullptr && text->starts_with(std::get<std::string>(*upper));
 }
 
-Status CheckSameBytes(storage::Store& store, const std::string& key, std::string_view bytes) {
-  LITHIFY_TRY_ASSIGN(const storage::Blob blob, store.Get(key, table::kMetadataBytesMax));
-  if (blob.bytes == bytes) return {};
+// The version in which it was read back.
+Result<std::string> CheckSameBytes(storage::Store& store, const std::string& key,
+                                   std::string_view bytes) {
+  LITHIFY_TRY_ASSIGN(storage::Blob blob, store.Get(key, table::kMetadataBytesMax));
+  if (blob.bytes == bytes) return std::move(blob.version);
   return Fail(Code::kCorrupt, "what was written reads back as something else");
 }
 
-Result<std::string> ReadManifestBytes(storage::Locations& locations, const ManifestFile& manifest) {
-  auto bytes = table::ReadMetadataFile(locations, manifest.manifest_path);
+Result<table::MetadataCache::Bytes> ReadManifestBytes(const table::MetadataSource& source,
+                                                      const ManifestFile& manifest) {
+  auto bytes = source.Read(manifest.manifest_path);
   if (bytes || bytes.error().code != Code::kNotFound) return bytes;
   return Fail(Code::kConflict, "a manifest was removed while it was needed", manifest.manifest_path,
               "load the table and plan again");
@@ -72,30 +75,30 @@ Result<std::string> ReadManifestBytes(storage::Locations& locations, const Manif
 
 }  // namespace
 
-Result<std::vector<ManifestFile>> ManifestsOf(storage::Locations& locations,
+Result<std::vector<ManifestFile>> ManifestsOf(const table::MetadataSource& source,
                                               const TableMetadata& table,
                                               const iceberg::Snapshot& snapshot) {
-  auto manifests = table::SnapshotManifests(locations, table, snapshot);
+  auto manifests = table::SnapshotManifests(source, table, snapshot);
   if (manifests || manifests.error().code != Code::kNotFound) return manifests;
   return Fail(Code::kConflict, "a manifest list was removed while it was needed",
               snapshot.manifest_list, "load the table and plan again");
 }
 
-Status ForEachEntry(storage::Locations& locations, const TableMetadata& table,
+Status ForEachEntry(const table::MetadataSource& source, const TableMetadata& table,
                     const ManifestFile& manifest, const table::ManifestReadOptions& options,
                     const std::function<Status(iceberg::ManifestEntry&&)>& visit) {
-  LITHIFY_TRY_ASSIGN(const std::string bytes, ReadManifestBytes(locations, manifest));
-  return table::ReadManifest(bytes, manifest, table, options, visit);
+  LITHIFY_TRY_ASSIGN(const auto bytes, ReadManifestBytes(source, manifest));
+  return table::ReadManifest(*bytes, manifest, table, options, visit);
 }
 
-Result<LiveEntries> ReadLiveEntries(storage::Locations& locations, const TableMetadata& table,
+Result<LiveEntries> ReadLiveEntries(const table::MetadataSource& source, const TableMetadata& table,
                                     const ManifestFile& manifest) {
-  LITHIFY_TRY_ASSIGN(const std::string bytes, ReadManifestBytes(locations, manifest));
+  LITHIFY_TRY_ASSIGN(const auto bytes, ReadManifestBytes(source, manifest));
   LiveEntries live;
-  LITHIFY_TRY_ASSIGN(live.partition_types, table::ManifestPartitionTypes(bytes, manifest, table));
+  LITHIFY_TRY_ASSIGN(live.partition_types, table::ManifestPartitionTypes(*bytes, manifest, table));
   const table::ManifestReadOptions options{.metrics = true, .live_only = true, .bounds_of = {}};
   LITHIFY_TRY(
-      table::ReadManifest(bytes, manifest, table, options, [&](iceberg::ManifestEntry&& entry) {
+      table::ReadManifest(*bytes, manifest, table, options, [&](iceberg::ManifestEntry&& entry) {
         live.entries.push_back(std::move(entry));
         return Status();
       }));
@@ -118,9 +121,10 @@ bool MayHold(const TableMetadata& table, const ManifestFile& manifest,
   return true;
 }
 
-MetadataFiles::MetadataFiles(storage::Locations& locations, const TableMetadata& table,
+MetadataFiles::MetadataFiles(const table::MetadataSource& source, const TableMetadata& table,
                              const Clock& clock, Random& random)
-    : locations_(&locations),
+    : locations_(&source.locations),
+      cache_(source.cache),
       directory_(TrimSlashes(table.Property("write.metadata.path", ""))),
       uuid_(MakeUuidV7(clock, random)) {
   if (directory_.empty()) directory_ = TrimSlashes(table.location) + "/metadata";
@@ -146,8 +150,11 @@ Status MetadataFiles::Put(const std::string& location, std::string_view bytes) {
   if (!put && put.error().code != Code::kUnknownOutcome) {
     return Fail(std::move(put.error()).In(location));
   }
-  Status same = CheckSameBytes(*place.store, place.key, bytes);
-  if (same) return {};
+  auto same = CheckSameBytes(*place.store, place.key, bytes);
+  if (same) {
+    if (cache_ != nullptr) cache_->Add(*place.store, location, bytes, *same);
+    return {};
+  }
   if (!put && same.error().code == Code::kNotFound) {
     return Fail(Code::kTransient, "the metadata file was not written", location, "try again");
   }

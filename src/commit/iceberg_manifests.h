@@ -17,16 +17,17 @@
 #include "base/result.h"
 #include "storage/locations.h"
 #include "table/iceberg_manifest.h"
+#include "table/metadata_cache.h"
 
 namespace lithify::commit {
 
 // table::SnapshotManifests() for a snapshot that the newest metadata has.
-Result<std::vector<iceberg::ManifestFile>> ManifestsOf(storage::Locations& locations,
+Result<std::vector<iceberg::ManifestFile>> ManifestsOf(const table::MetadataSource& source,
                                                        const iceberg::TableMetadata& table,
                                                        const iceberg::Snapshot& snapshot);
 
 // Calls `visit` for each entry of a manifest, which is read whole.
-Status ForEachEntry(storage::Locations& locations, const iceberg::TableMetadata& table,
+Status ForEachEntry(const table::MetadataSource& source, const iceberg::TableMetadata& table,
                     const iceberg::ManifestFile& manifest,
                     const table::ManifestReadOptions& options,
                     const std::function<Status(iceberg::ManifestEntry&&)>& visit);
@@ -37,7 +38,7 @@ struct LiveEntries {
   std::vector<iceberg::ManifestEntry> entries;
   std::vector<iceberg::Type> partition_types;
 };
-Result<LiveEntries> ReadLiveEntries(storage::Locations& locations,
+Result<LiveEntries> ReadLiveEntries(const table::MetadataSource& source,
                                     const iceberg::TableMetadata& table,
                                     const iceberg::ManifestFile& manifest);
 
@@ -48,7 +49,8 @@ bool MayHold(const iceberg::TableMetadata& table, const iceberg::ManifestFile& m
 // The new metadata files of one attempt.
 class MetadataFiles {
  public:
-  MetadataFiles(storage::Locations& locations, const iceberg::TableMetadata& table,
+  // What it writes is kept by the source's cache.
+  MetadataFiles(const table::MetadataSource& source, const iceberg::TableMetadata& table,
                 const Clock& clock, Random& random);
 
   // "<uuid>-m<N>.avro" and "snap-<id>-<attempt>-<uuid>.avro" in the metadata directory.
@@ -63,6 +65,7 @@ class MetadataFiles {
 
  private:
   storage::Locations* locations_;
+  table::MetadataCache* cache_;
   std::string directory_;
   std::string uuid_;
   int manifests_ = 0;

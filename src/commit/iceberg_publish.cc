@@ -238,7 +238,9 @@ std::unexpected<Error> SnapshotPublisher::Exhausted() const {
 
 Result<std::optional<CommittedSnapshot>> SnapshotPublisher::Attempt(
     const catalog::LoadedTable& loaded, const Prepare& prepare, const CancelFlag& cancel) {
-  MetadataFiles files(services_.locations, loaded.metadata, services_.clock, services_.random);
+  // What the job has read before is what this state has only if it still is as it was.
+  if (services_.cache != nullptr) services_.cache->Recheck();
+  MetadataFiles files(services_.source(), loaded.metadata, services_.clock, services_.random);
   const auto prepared = [&]() -> Result<std::optional<Proposal>> {
     LITHIFY_TRY(cancel.Check());
     LITHIFY_TRY_ASSIGN(auto proposal, prepare(loaded, files, attempt_));
@@ -308,7 +310,8 @@ Result<CommittedSnapshot> SnapshotPublisher::Confirm(const catalog::LoadedTable&
       found->sequence_number != snapshot.sequence_number) {
     return wrong("the catalog shows it with another manifest list or sequence number");
   }
-  const auto manifests = table::SnapshotManifests(services_.locations, now.metadata, *found);
+  if (services_.cache != nullptr) services_.cache->Recheck();
+  const auto manifests = table::SnapshotManifests(services_.source(), now.metadata, *found);
   if (!manifests) return wrong("it cannot be read: " + manifests.error().ToString());
   const auto listed = static_cast<int64_t>(manifests->size());
   if (listed != proposal.manifests_kept + proposal.manifests_written) {

@@ -24,7 +24,7 @@ Result<std::optional<Proposal>> Prepare(IcebergCommitServices& services,
                                         int attempt, const CancelFlag& cancel) {
   LITHIFY_TRY(CheckAsSeen(request.ident, request.table_uuid, request.schema_id, table));
   LITHIFY_TRY_ASSIGN(const iceberg::Snapshot* head, BranchHead(table, request.branch));
-  LITHIFY_TRY_ASSIGN(auto manifests, ManifestsOf(services.locations, table, *head));
+  LITHIFY_TRY_ASSIGN(auto manifests, ManifestsOf(services.source(), table, *head));
   const auto leaves = [&](const ManifestEntry& entry) { return request.leaves(entry.file); };
   const table::ManifestReadOptions bounds{
       .metrics = false, .live_only = true, .bounds_of = request.bounds_of};
@@ -34,7 +34,7 @@ Result<std::optional<Proposal>> Prepare(IcebergCommitServices& services,
     LITHIFY_TRY(cancel.Check());
     if (manifests[i].content != ManifestContent::kData || !table::HasLiveFiles(manifests[i]))
       continue;
-    LITHIFY_TRY(ForEachEntry(services.locations, table, manifests[i], bounds,
+    LITHIFY_TRY(ForEachEntry(services.source(), table, manifests[i], bounds,
                              [&](ManifestEntry&& entry) -> Status {
                                if (leaves(entry)) changes[i] = any = true;
                                return {};
@@ -42,7 +42,7 @@ Result<std::optional<Proposal>> Prepare(IcebergCommitServices& services,
   }
   if (!any) return std::nullopt;
 
-  SnapshotBuilder builder(services.locations, table, head, files, services.random);
+  SnapshotBuilder builder(services.source(), table, head, files, services.random);
   int64_t replaced = 0;
   for (size_t i = 0; i < manifests.size(); ++i) {
     if (!changes[i]) {

@@ -183,14 +183,14 @@ Error RewriteAttempt::UnlessCommittedBefore(Error conflict) {
       return MayHold(table_, manifest, PartitionKey{output.spec_id, output.partition});
     };
     if (std::ranges::none_of(request_.outputs, may_hold)) continue;
-    Status read = ForEachEntry(services_.locations, table_, manifest, kLivePaths, visit);
+    Status read = ForEachEntry(services_.source(), table_, manifest, kLivePaths, visit);
     if (!read) return std::move(read.error());
   }
   return conflict;
 }
 
 Result<std::vector<ManifestFile>> RewriteAttempt::Manifests(const iceberg::Snapshot& snapshot) {
-  return ManifestsOf(services_.locations, table_, snapshot);
+  return ManifestsOf(services_.source(), table_, snapshot);
 }
 
 Status RewriteAttempt::ReadLists() {
@@ -242,7 +242,7 @@ Status RewriteAttempt::FindCoveredDeletes() {
       wanted.erase(at);
       return {};
     };
-    LITHIFY_TRY(ForEachEntry(services_.locations, table_, head_[i], kLiveDeletes, visit));
+    LITHIFY_TRY(ForEachEntry(services_.source(), table_, head_[i], kLiveDeletes, visit));
   }
   for (const iceberg::DataFile& output : request_.outputs) {
     covered_.Output(PartitionKey{output.spec_id, output.partition},
@@ -268,7 +268,7 @@ Status RewriteAttempt::FindInputs() {
     LITHIFY_TRY(cancel_.Check());
     if (!MayMatter(head_[i])) continue;
     LITHIFY_TRY(
-        ForEachEntry(services_.locations, table_, head_[i], kLivePaths,
+        ForEachEntry(services_.source(), table_, head_[i], kLivePaths,
                      [&](ManifestEntry&& entry) { return VisitLive(i, std::move(entry)); }));
   }
   if constexpr (!guard::kIcebergInputsLive) return {};
@@ -324,7 +324,7 @@ Status RewriteAttempt::CheckInputsWerePlanned() {
     if (open.empty()) break;
     if (manifest.content != ManifestContent::kData || !table::HasLiveFiles(manifest)) continue;
     if (head_paths_.contains(manifest.manifest_path)) continue;
-    LITHIFY_TRY(ForEachEntry(services_.locations, table_, manifest, kLivePaths, visit));
+    LITHIFY_TRY(ForEachEntry(services_.source(), table_, manifest, kLivePaths, visit));
   }
   if (open.empty()) return {};
   return Conflict("an input was not live in the planned snapshot",
@@ -348,7 +348,7 @@ Status RewriteAttempt::ReadReaching(const ManifestFile& manifest,
   if (spec == nullptr) {
     return Fail(Code::kCorrupt, "unknown partition spec", manifest.manifest_path);
   }
-  return ForEachEntry(services_.locations, table_, manifest, kLiveDeletes,
+  return ForEachEntry(services_.source(), table_, manifest, kLiveDeletes,
                       [&](ManifestEntry&& entry) -> Status {
                         DeleteFacts facts = MakeDeleteFacts(entry, *spec);
                         if (index_.Reaches(facts) || ReachesArrivals(facts))
@@ -405,7 +405,7 @@ Result<std::set<DeleteFacts::Key>> RewriteAttempt::RemovedByThisJob() {
           manifest.added_snapshot_id != snapshot->snapshot_id) {
         continue;
       }
-      LITHIFY_TRY(ForEachEntry(services_.locations, table_, manifest, kAllPaths, visit));
+      LITHIFY_TRY(ForEachEntry(services_.source(), table_, manifest, kAllPaths, visit));
     }
   }
   return removed;
@@ -460,7 +460,7 @@ Status RewriteAttempt::RewriteManifestsOf(SnapshotBuilder& builder) {
 
 Result<std::optional<Proposal>> RewriteAttempt::Produce(int attempt) {
   if (request_.inputs.empty() && covered_.Removable().empty()) return std::nullopt;
-  SnapshotBuilder builder(services_.locations, table_, head_snapshot_, files_, services_.random);
+  SnapshotBuilder builder(services_.source(), table_, head_snapshot_, files_, services_.random);
   std::map<int, std::vector<iceberg::DataFile>> by_spec;
   for (const iceberg::DataFile& output : request_.outputs)
     by_spec[output.spec_id].push_back(output);

@@ -99,7 +99,7 @@ Result<int64_t> WriteBatch(const IcebergCommitServices& services,
   LiveEntries all;
   for (const size_t i : batch.manifests) {
     LITHIFY_TRY(cancel.Check());
-    LITHIFY_TRY_ASSIGN(LiveEntries live, ReadLiveEntries(services.locations, table, manifests[i]));
+    LITHIFY_TRY_ASSIGN(LiveEntries live, ReadLiveEntries(services.source(), table, manifests[i]));
     if (all.entries.empty()) all.partition_types = live.partition_types;
     Widen(all.partition_types, live.partition_types);
     std::ranges::move(live.entries, std::back_inserter(all.entries));
@@ -140,13 +140,13 @@ Result<std::optional<Proposal>> ManifestAttempt::Run(const catalog::LoadedTable&
   const auto ref = table.refs.find(request_.branch);
   if (ref == table.refs.end() && table.RefSnapshot(request_.branch) == nullptr) return std::nullopt;
   LITHIFY_TRY_ASSIGN(const iceberg::Snapshot* head, BranchHead(table, request_.branch));
-  LITHIFY_TRY_ASSIGN(const auto manifests, ManifestsOf(services_.locations, table, *head));
+  LITHIFY_TRY_ASSIGN(const auto manifests, ManifestsOf(services_.source(), table, *head));
   const std::vector<Batch> batches = PlanBatches(
       manifests, std::min(request_.target_size_bytes, kTargetBytesMax), request_.spec_id);
   if (batches.empty()) return std::nullopt;
   if (request_.before_change) LITHIFY_TRY(request_.before_change());
 
-  SnapshotBuilder builder(services_.locations, table, head, files, services_.random);
+  SnapshotBuilder builder(services_.source(), table, head, files, services_.random);
   std::vector<bool> replaced(manifests.size(), false);
   int64_t entries = 0;
   int64_t rewritten = 0;

@@ -166,10 +166,11 @@ int64_t NewSnapshotId(const iceberg::TableMetadata& table, Random& random) {
 
 // --- builder -----------------------------------------------------------------------------------
 
-SnapshotBuilder::SnapshotBuilder(storage::Locations& locations, const iceberg::TableMetadata& table,
+SnapshotBuilder::SnapshotBuilder(const table::MetadataSource& source,
+                                 const iceberg::TableMetadata& table,
                                  const iceberg::Snapshot* parent, MetadataFiles& files,
                                  Random& random)
-    : locations_(locations),
+    : source_(source),
       table_(table),
       parent_(parent),
       files_(files),
@@ -192,7 +193,7 @@ Status SnapshotBuilder::Keep(ManifestFile manifest) {
     int64_t files[3] = {};
     int64_t rows[3] = {};
     const table::ManifestReadOptions all{.metrics = false, .live_only = false, .bounds_of = {}};
-    LITHIFY_TRY(ForEachEntry(locations_, table_, manifest, all, [&](ManifestEntry&& entry) {
+    LITHIFY_TRY(ForEachEntry(source_, table_, manifest, all, [&](ManifestEntry&& entry) {
       const auto status = static_cast<size_t>(entry.status);
       ++files[status];
       return AddTo(rows[status], entry.file.record_count, manifest.manifest_path);
@@ -217,7 +218,7 @@ Result<int64_t> SnapshotBuilder::Rewrite(const ManifestFile& manifest,
     return Fail(Code::kCorrupt, "the manifest is of a partition spec that the table lacks",
                 manifest.manifest_path);
   }
-  LITHIFY_TRY_ASSIGN(LiveEntries live, ReadLiveEntries(locations_, table_, manifest));
+  LITHIFY_TRY_ASSIGN(LiveEntries live, ReadLiveEntries(source_, table_, manifest));
   int64_t removals = 0;
   for (ManifestEntry& entry : live.entries) {
     entry.status = EntryStatus::kExisting;
@@ -302,7 +303,7 @@ Status SnapshotBuilder::CheckManifest(const ManifestFile& manifest,
     listed.first_row_id = next_row_id;
   }
   size_t next = 0;
-  LITHIFY_TRY(ForEachEntry(locations_, table_, listed, {}, [&](ManifestEntry&& entry) -> Status {
+  LITHIFY_TRY(ForEachEntry(source_, table_, listed, {}, [&](ManifestEntry&& entry) -> Status {
     if (next == expected.size()) return differs("more entries than were written");
     const ManifestEntry want = AsRead(expected[next++], sequence_number_, next_row_id);
     if (!SameEntry(entry, want)) return differs("another entry for " + want.file.file_path);
@@ -314,9 +315,9 @@ Status SnapshotBuilder::CheckManifest(const ManifestFile& manifest,
 
 Status SnapshotBuilder::CheckList(const std::string& location,
                                   std::span<const ManifestFile> expected) const {
-  LITHIFY_TRY_ASSIGN(const std::string bytes, table::ReadMetadataFile(locations_, location));
+  LITHIFY_TRY_ASSIGN(const auto bytes, source_.Read(location));
   LITHIFY_TRY_ASSIGN(const std::vector<ManifestFile> listed,
-                     table::ReadManifestList(bytes, location));
+                     table::ReadManifestList(*bytes, location));
   const auto differs = [&](const std::string& what) {
     return Fail(Code::kCorrupt, "the new manifest list reads back with " + what, location);
   };

@@ -21,7 +21,7 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "commit/iceberg_manifests.h"
-#include "storage/locations.h"
+#include "table/metadata_cache.h"
 
 namespace lithify::commit {
 
@@ -74,7 +74,7 @@ int64_t NewSnapshotId(const iceberg::TableMetadata& table, Random& random);
 class SnapshotBuilder {
  public:
   // On top of `parent`, the head of the branch; null: it will be the first.
-  SnapshotBuilder(storage::Locations& locations, const iceberg::TableMetadata& table,
+  SnapshotBuilder(const table::MetadataSource& source, const iceberg::TableMetadata& table,
                   const iceberg::Snapshot* parent, MetadataFiles& files, Random& random);
 
   int64_t snapshot_id() const { return snapshot_id_; }
@@ -111,7 +111,7 @@ class SnapshotBuilder {
                    std::span<const iceberg::ManifestFile> expected) const;
   std::string codec() const;
 
-  storage::Locations& locations_;
+  table::MetadataSource source_;
   const iceberg::TableMetadata& table_;
   const iceberg::Snapshot* parent_;
   MetadataFiles& files_;

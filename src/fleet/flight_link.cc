@@ -18,6 +18,7 @@
 
 #include "base/text.h"
 #include "fleet/discovery.h"
+#include "fleet/packed.h"
 #include "fleet/wire.h"
 #include "net/address.h"
 
@@ -69,6 +70,8 @@ Result<std::unique_ptr<flight::FlightClient>> Connect(const FlightLinkOptions& o
       {"grpc.keepalive_time_ms", 10'000},
       {"grpc.keepalive_timeout_ms", 10'000},
       {"grpc.http2.max_pings_without_data", 0},
+      // Answers fit into a window; a ping with each costs more than a frame of progress.
+      {"grpc.http2.bdp_probe", 0},
       {"grpc.initial_reconnect_backoff_ms", 100},
       {"grpc.max_reconnect_backoff_ms", 2'000},
       {"grpc.enable_http_proxy", 0},
@@ -282,7 +285,9 @@ class FlightLink final : public WorkerLink {
   LinkResult<Frame> Open(const std::string& bytes, const std::string& nonce, uint64_t index) const {
     const auto body = OpenFrame(key_, nonce, index, bytes);
     if (!body) return Application(body.error(), address_);
-    auto frame = DecodeFrame(*body);
+    const auto text = Unpacked(*body);
+    if (!text) return Application(text.error(), address_);
+    auto frame = DecodeFrame(*text);
     if (!frame) return Application(std::move(frame.error()), address_);
     if (auto* failed = std::get_if<FailedFrame>(&*frame)) {
       failed->error.error = std::move(failed->error.error).In(address_);

@@ -161,6 +161,7 @@ Json ReportJson(const rewrite::GroupReport& report) {
                        {"size", output.size},
                        {"rows", output.rows},
                        {"row_groups", output.row_groups},
+                       {"footer_bytes", output.footer_bytes},
                        {"digest", DigestJson(output.digest)}});
   }
   return {{"outputs", std::move(outputs)},
@@ -185,6 +186,7 @@ rewrite::OutputFile OutputOf(const Json& json, Members& parent) {
   output.size = in.Integer("size", 0, kMax);
   output.rows = in.Integer("rows", 0, kMax);
   output.row_groups = in.Integer("row_groups", 0, kMax);
+  output.footer_bytes = in.Integer("footer_bytes", 0, kMax);
   output.digest = DigestOf(in.Object("digest", 3), in);
   if (const Status good = in.Finish(); !good) parent.Problem("outputs", good.error().message);
   return output;
@@ -246,7 +248,6 @@ Result<Json> DoneJson(const DoneFrame& frame) {
               {"bytes_written", result.report.bytes_out},
               {"rows_deleted", result.rows_deleted},
               {"inputs", std::move(inputs)},
-              {"named_paths", Json(result.named_paths)},
               {"report", ReportJson(result.report)}};
 }
 
@@ -269,15 +270,6 @@ DoneFrame DoneOf(Members& in) {
   }
   result.rows_deleted = in.Integer("rows_deleted", 0, kMax);
   for (const Json& item : in.List("inputs", kFilesMax)) result.inputs.push_back(InputOf(item, in));
-  for (const auto& [path, named] : in.Object("named_paths", kListMax).items()) {
-    std::vector<std::string>& list = result.named_paths[path];
-    if (!named.is_array()) in.Problem("named_paths", "is no list");
-    for (const Json& item : named) {
-      const auto* text = item.get_ptr<const std::string*>();
-      if (text == nullptr) in.Problem("named_paths", "has no text");
-      if (text != nullptr) list.push_back(*text);
-    }
-  }
   result.report = ReportOf(in.Object("report", 32), in);
   if (in.Integer("rows_written", 0, kMax) != result.report.rows_out ||
       in.Integer("bytes_written", 0, kMax) != result.report.bytes_out) {

@@ -68,7 +68,7 @@ struct ProgressFrame {
   bool operator==(const ProgressFrame&) const = default;
 };
 // The last one of kCompact. Metrics and split offsets of report.outputs do not go along: `outputs`
-// has them.
+// has them. Nor do named paths: nobody would believe them, and they are long.
 struct DoneFrame {
   int64_t group_id = 0;
   group::GroupResult result;

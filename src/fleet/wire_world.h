@@ -71,10 +71,6 @@ class WireWorld {
       const auto spec = static_cast<size_t>(Below(specs));
       result.outputs.push_back(File(static_cast<int>(spec), kinds[spec]));
     }
-    for (uint64_t i = Below(4); i > 0; --i) {
-      std::vector<std::string>& named = result.named_paths["s3://lake/d/" + Text()];
-      for (uint64_t j = Below(4); j > 0; --j) named.push_back(Text());
-    }
     result.report = Report();
     result.rows_deleted = Number();
     return result;
@@ -150,7 +146,8 @@ class WireWorld {
                                 .row_groups = Number(),
                                 .digest = Digests(),
                                 .metrics = {},
-                                .split_offsets = {}});
+                                .split_offsets = {},
+                                .footer_bytes = Number()});
       report.rows_per_input.push_back(Number());
     }
     report.rows_in = Number();
@@ -193,7 +190,8 @@ inline std::string Difference(const group::GroupResult& a, const group::GroupRes
     const rewrite::OutputFile& x = r.outputs[i];
     const rewrite::OutputFile& y = s.outputs[i];
     compare("output", x.name == y.name && x.size == y.size && x.rows == y.rows &&
-                          x.row_groups == y.row_groups && x.digest == y.digest);
+                          x.row_groups == y.row_groups && x.digest == y.digest &&
+                          x.footer_bytes == y.footer_bytes);
   }
   compare("counts", r.rows_per_input == s.rows_per_input && r.rows_in == s.rows_in &&
                         r.rows_deleted == s.rows_deleted && r.rows_out == s.rows_out &&

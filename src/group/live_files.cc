@@ -204,13 +204,12 @@ size_t ClaimedFiles(const ManifestFile& manifest, size_t bytes) {
                   claimed(manifest.added_files_count) + claimed(manifest.existing_files_count));
 }
 
-Status ReadPart(storage::Locations& locations, const iceberg::TableMetadata& table,
+Status ReadPart(const table::MetadataSource& source, const iceberg::TableMetadata& table,
                 const ManifestFile& manifest, const LiveSetOptions& options,
                 PartitionNumbers& numbers, Part& part) {
   part.numbers = &numbers;
   if (options.cancel != nullptr) LITHIFY_TRY(options.cancel->Check());
-  LITHIFY_TRY_ASSIGN(const std::string bytes,
-                     table::ReadMetadataFile(locations, manifest.manifest_path));
+  LITHIFY_TRY_ASSIGN(const auto bytes, source.Read(manifest.manifest_path));
   const iceberg::PartitionSpec* spec = table.FindSpec(manifest.partition_spec_id);
   if (spec == nullptr) {
     return Fail(Code::kCorrupt,
@@ -221,12 +220,12 @@ Status ReadPart(storage::Locations& locations, const iceberg::TableMetadata& tab
   const table::FileFilter* filter = options.filter;
   table::ManifestReadOptions read{.metrics = filter != nullptr, .live_only = true, .bounds_of = {}};
   if (manifest.content == iceberg::ManifestContent::kData) {
-    part.data_files.reserve(ClaimedFiles(manifest, bytes.size()));
+    part.data_files.reserve(ClaimedFiles(manifest, bytes->size()));
     if (options.key != nullptr) read.bounds_of.push_back(options.key->id);
   } else {
     read.bounds_of.push_back(iceberg::kFilePathFieldId);
   }
-  return table::ReadManifest(bytes, manifest, table, read, [&](ManifestEntry&& entry) -> Status {
+  return table::ReadManifest(*bytes, manifest, table, read, [&](ManifestEntry&& entry) -> Status {
     const int32_t partition = numbers.Of(entry.file.spec_id, entry.file.partition);
     if (entry.file.content == FileContent::kData) {
       const bool may_match = filter == nullptr || filter->MayMatch(entry.file, *spec);
@@ -313,9 +312,10 @@ LiveSet PutTogether(const iceberg::TableMetadata& table, const iceberg::Snapshot
 
 }  // namespace
 
-Result<LiveSet> LoadLiveFiles(storage::Locations& locations, const iceberg::TableMetadata& table,
+Result<LiveSet> LoadLiveFiles(const table::MetadataSource& source,
+                              const iceberg::TableMetadata& table,
                               const iceberg::Snapshot& snapshot, const LiveSetOptions& options) {
-  LITHIFY_TRY_ASSIGN(auto manifests, table::SnapshotManifests(locations, table, snapshot));
+  LITHIFY_TRY_ASSIGN(auto manifests, table::SnapshotManifests(source, table, snapshot));
   if (options.matching_only && options.filter != nullptr) {
     std::erase_if(manifests, [&](const ManifestFile& manifest) {
       const iceberg::PartitionSpec* spec = table.FindSpec(manifest.partition_spec_id);
@@ -336,7 +336,7 @@ Result<LiveSet> LoadLiveFiles(storage::Locations& locations, const iceberg::Tabl
     Status read;
     try {
       PartitionNumbers* numbers = pool.Borrow();
-      read = ReadPart(locations, table, manifests[i], options, *numbers, parts[i]);
+      read = ReadPart(source, table, manifests[i], options, *numbers, parts[i]);
       pool.Return(numbers);
     } catch (const std::exception& e) {
       read = Fail(FromException(e, manifests[i].manifest_path));

@@ -8,8 +8,8 @@
 #include "base/cancel.h"
 #include "base/iceberg.h"
 #include "base/result.h"
-#include "storage/locations.h"
 #include "table/iceberg_filter.h"
+#include "table/metadata_cache.h"
 
 namespace lithify::group {
 
@@ -25,7 +25,7 @@ struct LiveSetOptions {
 
 // The files are in the order of the snapshot's manifests. kCorrupt, kUnsupported, and what the
 // store gives, with the manifest's name.
-Result<iceberg::LiveSet> LoadLiveFiles(storage::Locations& locations,
+Result<iceberg::LiveSet> LoadLiveFiles(const table::MetadataSource& source,
                                        const iceberg::TableMetadata& table,
                                        const iceberg::Snapshot& snapshot,
                                        const LiveSetOptions& options);

@@ -5,18 +5,24 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "fleet/packed.h"
+#include "fleet/wire.h"
 #include "group/fleet.h"
 #include "job/iceberg_job.h"
 #include "job/parquet_table_fixture.h"
 #include "observe/audit_log.h"
 #include "observe/progress.h"
 #include "rewrite/parquet_runner.h"
+#include "storage/forwarding_store.h"
 
 namespace lithify::job {
 namespace {
@@ -43,6 +49,7 @@ class NearFleet final : public group::Fleet {
     ++runs;
     for (size_t i = 0; i < groups.size(); ++i) {
       if (before) before();
+      if (ordered) ordered(groups[i].task);
       auto result = One(groups[i].task, job, cancel);
       if (result && lie) lie(i, *result);
       given.push_back(groups[i].task.data_files);
@@ -53,6 +60,7 @@ class NearFleet final : public group::Fleet {
 
   std::function<Result<group::Placement>()> place;
   std::function<void()> before;  // Each group.
+  std::function<void(const group::GroupTask&)> ordered;
   std::function<void(size_t, group::GroupResult&)> lie;
   std::optional<Error> fails;
   std::optional<group::Distribution> asked;
@@ -297,6 +305,324 @@ TEST_F(FleetJobTest, R136WhatIsAskedForReachesTheFleet) {
   EXPECT_FALSE(here->distributed);
   EXPECT_THAT(here->notes, testing::Contains("in this process: 0 of 1 is healthy"));
   EXPECT_EQ(fleet.runs, 0);
+}
+
+// ------------------------------------------------------------------------------------- bytes
+
+// A bucket as a coordinator sees it: reads are requests, and what goes through them is counted.
+class MeteredStore final : public storage::ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+
+  struct Traffic {
+    int64_t bytes = 0;  // In both directions.
+    int gets = 0;
+    int stats = 0;
+  };
+
+  Result<storage::ObjectInfo> Stat(const std::string& key) override {
+    Count(key, [](Traffic& t) { ++t.stats; });
+    return store_.Stat(key);
+  }
+  Result<storage::Blob> Get(const std::string& key, int64_t max_bytes) override {
+    auto blob = store_.Get(key, max_bytes);
+    Count(key, [&](Traffic& t) {
+      ++t.gets;
+      if (blob) t.bytes += std::ssize(blob->bytes);
+    });
+    return blob;
+  }
+  Result<std::unique_ptr<storage::Reader>> Open(const std::string& key) override {
+    Count(key, [](Traffic& t) { ++t.stats; });
+    LITHIFY_TRY_ASSIGN(auto reader, store_.Open(key));
+    return std::make_unique<MeteredReader>(*this, key, std::move(reader));
+  }
+  Result<std::unique_ptr<storage::Reader>> OpenKnown(const storage::ObjectInfo& known) override {
+    LITHIFY_TRY_ASSIGN(auto reader, store_.OpenKnown(known));
+    return std::make_unique<MeteredReader>(*this, known.key, std::move(reader));
+  }
+  Status PutNew(const std::string& key, std::string_view bytes) override {
+    Count(key, [&](Traffic& t) { t.bytes += std::ssize(bytes); });
+    return store_.PutNew(key, bytes);
+  }
+  Result<std::unique_ptr<storage::Writer>> Create(const std::string& key) override {
+    return Fail(Code::kInternal, "a coordinator streams nothing", key);
+  }
+  bool small_reads_are_cheap() const override { return false; }
+
+  // Of keys that contain `part`.
+  Traffic Of(std::string_view part) const {
+    const std::lock_guard lock(mutex_);
+    Traffic sum;
+    for (const auto& [key, traffic] : traffic_) {
+      if (key.find(part) == std::string::npos) continue;
+      sum.bytes += traffic.bytes;
+      sum.gets += traffic.gets;
+      sum.stats += traffic.stats;
+    }
+    return sum;
+  }
+  std::map<std::string, Traffic> traffic() const {
+    const std::lock_guard lock(mutex_);
+    return traffic_;
+  }
+
+ private:
+  class MeteredReader final : public storage::Reader {
+   public:
+    MeteredReader(MeteredStore& store, std::string key, std::unique_ptr<storage::Reader> reader)
+        : store_(store), key_(std::move(key)), reader_(std::move(reader)) {}
+    int64_t size() const override { return reader_->size(); }
+    Result<int64_t> ReadAt(int64_t offset, std::span<std::byte> out) override {
+      const auto got = reader_->ReadAt(offset, out);
+      store_.Count(key_, [&](Traffic& t) {
+        ++t.gets;
+        if (got) t.bytes += *got;
+      });
+      return got;
+    }
+
+   private:
+    MeteredStore& store_;
+    const std::string key_;
+    const std::unique_ptr<storage::Reader> reader_;
+  };
+
+  void Count(const std::string& key, const std::function<void(Traffic&)>& count) {
+    const std::lock_guard lock(mutex_);
+    count(traffic_[key]);
+  }
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Traffic> traffic_;
+};
+
+// A table of version 2 in the shape of the benchmark, bench/fleet.py: files of about 1.5 MiB, a
+// hundredth of whose rows is deleted by one position delete file per partition.
+class CoordinatorBytes : public FleetJobTest {
+ protected:
+  static constexpr int kDays = 2;
+  static constexpr int kFiles = 24;  // Of a day.
+  static constexpr int64_t kRows = 190'000;
+  static constexpr int64_t kDeleted = kRows / 100;
+
+  void FillLarge() {
+    Create(2);
+    std::vector<iceberg::DataFile> files;
+    std::vector<iceberg::DataFile> deletes;
+    for (int day = 1; day <= kDays; ++day) {
+      std::vector<std::string> paths;
+      for (int f = 0; f < kFiles; ++f) {
+        files.push_back(Noise(NameOf(day, f), day));
+        paths.push_back(files.back().file_path);
+        bytes_ += files.back().file_size_in_bytes;
+      }
+      deletes.push_back(DeletesOf("deletes-" + std::to_string(day) + ".parquet", paths, day));
+    }
+    Append(files);
+    Delete(deletes);
+  }
+  // A directory and a random name, as engines make them.
+  std::string NameOf(int day, int file) {
+    return "day=" + std::to_string(day) + "/" + std::to_string(names_.Next()) + "-" +
+           std::to_string(names_.Next()) + "-" + std::to_string(file) + ".parquet";
+  }
+  iceberg::DataFile Put(const std::string& name, const arrow::Table& table,
+                        const parquet::WriterProperties::Builder& builder, int day) {
+    parquet::WriterProperties::Builder properties = builder;
+    const std::string bytes = rewrite::WriteParquet(table, 1 << 20, properties.build());
+    EXPECT_TRUE(store_->PutNew("t/data/" + name, bytes));
+    iceberg::DataFile file = Data(name, table.num_rows(), day);
+    file.file_size_in_bytes = std::ssize(bytes);
+    return file;
+  }
+  iceberg::DataFile Noise(const std::string& name, int day) {
+    arrow::Int64Builder ids;
+    arrow::Int32Builder days;
+    EXPECT_TRUE(ids.Reserve(kRows).ok() && days.Reserve(kRows).ok());
+    for (int64_t i = 0; i < kRows; ++i) {
+      ids.UnsafeAppend(static_cast<int64_t>(names_.Next()));
+      days.UnsafeAppend(day);
+    }
+    const auto table =
+        arrow::Table::Make(arrow::schema({rewrite::IdField(1, "id", arrow::int64()),
+                                          rewrite::IdField(2, "day", arrow::int32())}),
+                           arrow::ArrayVector{*ids.Finish(), *days.Finish()});
+    parquet::WriterProperties::Builder properties;
+    properties.disable_dictionary()->compression(parquet::Compression::UNCOMPRESSED);
+    properties.enable_dictionary("day");
+    return Put(name, *table, properties, day);
+  }
+  iceberg::DataFile DeletesOf(const std::string& name, std::vector<std::string> of, int day) {
+    std::ranges::sort(of);
+    arrow::StringBuilder paths;
+    arrow::Int64Builder positions;
+    for (const std::string& path : of) {
+      for (int64_t i = 0; i < kDeleted; ++i) {
+        EXPECT_TRUE(paths.Append(path).ok() && positions.Append(i * 97 + i % 50).ok());
+      }
+    }
+    const auto table = arrow::Table::Make(
+        arrow::schema(
+            {rewrite::IdField(iceberg::kFilePathFieldId, "file_path", arrow::utf8(), false),
+             rewrite::IdField(iceberg::kPosFieldId, "pos", arrow::int64(), false)}),
+        arrow::ArrayVector{*paths.Finish(), *positions.Finish()});
+    parquet::WriterProperties::Builder properties;
+    iceberg::DataFile file =
+        Put(name, *table, *properties.compression(parquet::Compression::ZSTD), day);
+    file.content = iceberg::FileContent::kPositionDeletes;
+    file.lower_bounds.clear();
+    return file;
+  }
+  // With what crosses the wire to workers, in both directions.
+  void Wire(NearFleet& fleet) {
+    fleet.ordered = [this](const group::GroupTask& task) {
+      const auto body = fleet::EncodeOrder({.task = task, .attempt = task.job_id, .loans = {}});
+      wire_ += std::ssize(body->Reveal());
+    };
+    fleet.lie = [this](size_t i, group::GroupResult& result) {
+      fleet::DoneFrame done{.group_id = static_cast<int64_t>(i), .result = std::move(result)};
+      const std::string frame = fleet::Packed(*fleet::EncodeFrame(done));
+      wire_ += std::ssize(frame);
+      auto back = fleet::DecodeFrame(*fleet::Unpacked(frame));
+      result = std::get<fleet::DoneFrame>(std::move(*back)).result;
+    };
+  }
+  // A coordinator in front of the bucket.
+  IcebergServices Far(NearFleet& fleet) {
+    return {.catalog = catalog_,
+            .locations = *far_locations_,
+            .make_runner = Parts().make_runner,
+            .clock = clock_,
+            .random = random_,
+            .audit = *audit_,
+            .progress = *progress_,
+            .fleet = &fleet};
+  }
+  Result<RewriteResult> RewriteFar(NearFleet& fleet) {
+    auto request = Request();
+    request.options.delete_file_threshold = 1;
+    request.options.target_file_size_bytes = bytes_ / 6;
+    request.options.max_file_group_size_bytes = bytes_ / 6 + bytes_ / 40;
+    return IcebergJob(Far(fleet), {}).RewriteDataFiles(request, cancel_);
+  }
+
+  SeededRandom names_{11};
+  std::shared_ptr<MeteredStore> metered_ = std::make_shared<MeteredStore>(*store_);
+  std::unique_ptr<storage::Locations> far_locations_ =
+      storage::MakeStoreLocations(metered_, "s3", "b");
+  int64_t bytes_ = 0;
+  int64_t wire_ = 0;
+};
+
+// The gate of the fleet: a thousandth of what is read and written, orders and answers included. The
+// catalog's own files are not: most catalogs are no files in the bucket.
+TEST_F(CoordinatorBytes, AreAThousandthOfTheData) {
+  FillLarge();
+  NearFleet fleet(Parts());
+  Wire(fleet);
+  const auto result = RewriteFar(fleet);
+  ASSERT_TRUE(result) << result.error().ToString();
+  EXPECT_EQ(result->status, RewriteStatus::kCommitted);
+  EXPECT_EQ(result->rows_removed, kDays * kFiles * kDeleted);
+  EXPECT_EQ(result->delete_files_removed, kDays);
+  EXPECT_GE(result->groups, 6);
+  ASSERT_GT(result->bytes_in, 60 * kMiB);
+  const int64_t data = result->bytes_in + result->bytes_out;
+  std::string parts = "wire " + std::to_string(wire_);
+  for (const auto& [key, traffic] : metered_->traffic()) {
+    parts += "\n" + key + " " + std::to_string(traffic.bytes) + " by " +
+             std::to_string(traffic.gets) + " reads and " + std::to_string(traffic.stats) +
+             " looks";
+  }
+  EXPECT_LE(metered_->Of("").bytes + wire_, data / 1000) << parts;
+  // Of deletes that take 100 KiB and more, footer and paths.
+  EXPECT_LE(metered_->Of("deletes-").bytes, kDays * 12 * kKiB) << parts;
+  EXPECT_LE(metered_->Of("deletes-").gets, kDays * 2) << parts;
+  // Every manifest and list is read once, whoever made it; the commit only looks at what the plan
+  // has read.
+  for (const auto& [key, traffic] : metered_->traffic()) {
+    if (!key.starts_with("t/metadata/")) continue;
+    EXPECT_EQ(traffic.gets, 1) << key;
+    EXPECT_LE(traffic.stats, 1) << key;
+  }
+  // Of each output the footer by one read, and a look by the commit.
+  for (const auto& [key, traffic] : metered_->traffic()) {
+    if (!key.starts_with("t/data/day=") || traffic.gets == 0) continue;
+    EXPECT_EQ(traffic.gets, 1) << key;
+    EXPECT_LE(traffic.bytes, 8 * kKiB) << key;
+  }
+}
+
+// Footers are looked for at the end of a file of the size that the worker says.
+TEST_F(CoordinatorBytes, R141AnotherSizeOfAnOutputIsFoundByItsFooter) {
+  Fill();
+  NearFleet fleet(Parts());
+  fleet.lie = [](size_t i, group::GroupResult& result) {
+    if (i == 0) --result.outputs[0].file_size_in_bytes;
+  };
+  const auto before = Load().metadata.current_snapshot_id;
+  const size_t files = DataFiles();
+  auto request = Request();
+  request.options.only_partitions = {{.spec_id = 0, .values = {iceberg::Value(int64_t{1})}}};
+  const auto result = IcebergJob(Far(fleet), {}).RewriteDataFiles(request, cancel_);
+  ExpectFails(result, Code::kCorrupt, "bytes");
+  EXPECT_EQ(Load().metadata.current_snapshot_id, before);
+  EXPECT_EQ(DataFiles(), files + 1) << "what the worker wrote is evidence";
+}
+
+// What a worker says of a footer's size is a hint: with any other the job ends as well.
+TEST_F(CoordinatorBytes, WrongSizesOfFootersChangeNothing) {
+  Fill();
+  for (const int64_t said : {int64_t{0}, int64_t{1}, int64_t{-5}, int64_t{100}, int64_t{1} << 40}) {
+    NearFleet fleet(Parts());
+    int told = 0;
+    fleet.lie = [&](size_t, group::GroupResult& result) {
+      for (auto& output : result.report.outputs) {
+        EXPECT_GT(output.footer_bytes, 100);
+        output.footer_bytes = said;
+        ++told;
+      }
+    };
+    auto request = Request();
+    request.options.rewrite_all = true;
+    const auto result = IcebergJob(Far(fleet), {}).RewriteDataFiles(request, cancel_);
+    ASSERT_TRUE(result) << said << ": " << result.error().ToString();
+    EXPECT_EQ(result->status, RewriteStatus::kCommitted) << said;
+    EXPECT_EQ(told, 2);
+  }
+}
+
+// Iceberg writes no manifest twice under one name. A writer that does is noticed, as if nothing
+// were kept: the commit looks at what the plan has read.
+TEST_F(CoordinatorBytes, AManifestThatWasReplacedInPlaceIsReadAgain) {
+  Fill();
+  const auto replaced = Load().metadata;
+  NearFleet fleet(Parts());
+  fleet.lie = [&](size_t i, group::GroupResult&) {
+    if (i == 0) return;  // Workers have read it all by the last group.
+    // The manifest of data now has other rows for its first file, under its old name.
+    for (const auto& manifest : Manifests(*replaced.RefSnapshot("main"))) {
+      if (manifest.content != iceberg::ManifestContent::kData) continue;
+      auto entries = EntriesOf(manifest);
+      entries.front().file.record_count = 11;
+      table::ManifestWriteOptions options;
+      options.format_version = 3;
+      options.spec = *replaced.FindSpec(manifest.partition_spec_id);
+      options.schema = replaced.schema();
+      options.content = manifest.content;
+      options.snapshot_id = manifest.added_snapshot_id;
+      options.codec = "null";
+      const std::string key = manifest.manifest_path.substr(std::string("s3://b/").size());
+      ASSERT_TRUE(store_->Remove(key));
+      ASSERT_TRUE(store_->PutNew(key, table::WriteManifest(entries, options).value().bytes));
+    }
+  };
+  const auto before = Load().metadata.current_snapshot_id;
+  const auto result = IcebergJob(Far(fleet), {}).RewriteDataFiles(Request(), cancel_);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().ToString(), HasSubstr("11 rows"));
+  EXPECT_EQ(Load().metadata.current_snapshot_id, before);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "job/fleet_result.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -15,8 +16,11 @@
 namespace lithify::job {
 namespace {
 
-// Of an output: most footers are smaller, and what passes through a coordinator is to be little.
+// Of an output whose worker does not say how large its footer is: most are smaller.
 constexpr int64_t kFooterReadBytes = 16 * kKiB;
+// Of what a worker says so much is taken: one that lies costs a request, or some bytes.
+constexpr int64_t kFooterReadBytesMax = kMiB;
+constexpr int64_t kTailBytes = 8;  // The footer's length, and the magic number.
 
 constexpr const char* kHint =
     "nothing was committed; what the worker wrote stays as evidence until orphan files are removed";
@@ -95,11 +99,32 @@ Status CheckInputs(const FleetCheck& check, const group::GroupResult& result) {
   return {};
 }
 
-Status CheckFooter(const FleetCheck& check, const iceberg::DataFile& output) {
+// By output's name, what its worker says of the size of its footer.
+using FooterSizes = std::map<std::string_view, int64_t>;
+
+FooterSizes FooterSizesOf(const group::GroupResult& result) {
+  FooterSizes sizes;
+  for (const rewrite::OutputFile& output : result.report.outputs) {
+    sizes.emplace(output.name, output.footer_bytes);
+  }
+  return sizes;
+}
+
+// What passes through a coordinator is to be little: one request, for what is needed alone. The
+// size decides nothing but that.
+int64_t FirstRead(const FooterSizes& sizes, std::string_view path) {
+  const auto said = sizes.find(path.substr(path.rfind('/') + 1));
+  if (said == sizes.end() || said->second <= 0) return kFooterReadBytes;
+  return std::min(said->second, kFooterReadBytesMax) + kTailBytes;
+}
+
+Status CheckFooter(const FleetCheck& check, const iceberg::DataFile& output, int64_t first_read) {
   const auto place = check.services.locations.Resolve(output.file_path);
   if (!place) return Fail(Error(place.error()).In(output.file_path));
   const auto runner = check.services.make_runner(*place->store);
-  const auto facts = runner->Inspect({.key = place->key}, kFooterReadBytes);
+  // It must have the size that the worker says; the commit looks at that again.
+  const auto facts =
+      runner->Inspect({.key = place->key, .size = output.file_size_in_bytes}, first_read);
   if (!facts && facts.error().code == Code::kNotFound) {
     return Wrong("an output is not there", output.file_path);
   }
@@ -120,6 +145,7 @@ Status CheckOutputs(const FleetCheck& check, const group::GroupResult& result) {
       check.view.live.data_files[static_cast<size_t>(check.data_files.front())].partition;
   const iceberg::PartitionKey& own = check.view.live.partitions[static_cast<size_t>(first)];
   std::set<std::string_view> paths;
+  const FooterSizes footers = FooterSizesOf(result);
   int64_t rows = 0;
   for (const iceberg::DataFile& output : result.outputs) {
     const std::string& path = output.file_path;
@@ -139,7 +165,7 @@ Status CheckOutputs(const FleetCheck& check, const group::GroupResult& result) {
     }
     if (!paths.insert(path).second) return Wrong("an output is named twice", path);
     rows += output.record_count;
-    LITHIFY_TRY(CheckFooter(check, output));
+    LITHIFY_TRY(CheckFooter(check, output, FirstRead(footers, path)));
   }
   if (rows != result.report.rows_out) {
     return Wrong("the outputs have " + std::to_string(rows) + " rows, not " +
@@ -178,7 +204,8 @@ Result<NamedPaths> ReadNamedPaths(const group::GroupServices& services,
     }
     LITHIFY_TRY(cancel.Check());
     LITHIFY_TRY_ASSIGN(const auto place, services.locations.Resolve(file.path));
-    auto read = rewrite::ReadPositionDeletePaths(*place.store, place.key, {.cancel = &cancel});
+    auto read =
+        rewrite::ReadPositionDeletePaths(*place.store, place.key, file.size, {.cancel = &cancel});
     if (!read) {
       return Fail(storage::NameByLocation(std::move(read.error()), place.key, file.path));
     }

@@ -38,6 +38,10 @@ constexpr const char* kDamagedFileHint =
     "restore the file from a backup; or take it out of the table: roll back to a snapshot without "
     "it, or have its rows deleted";
 
+// Of manifests that are kept from the plan to the commit.
+constexpr int64_t kMetadataBytesMin = 4 * kMiB;
+constexpr int64_t kMetadataBytesMax = 256 * kMiB;
+
 // The positions of rows that move take up to 4 bytes each, of a quarter of the memory.
 constexpr int64_t kMovedRecordBytes = 16;
 constexpr int64_t kMovedRecordsMin = 1 << 20;
@@ -52,8 +56,9 @@ IcebergRewrite::IcebergRewrite(const IcebergServices& services, const IcebergSet
       settings_(settings),
       request_(request),
       cancel_(cancel),
+      metadata_(std::clamp(settings.memory_bytes / 16, kMetadataBytesMin, kMetadataBytesMax)),
       committer_({services.catalog, services.locations, services.clock, services.random,
-                  [&services](Duration d) { services.clock.Sleep(d); }}) {
+                  [&services](Duration d) { services.clock.Sleep(d); }, &metadata_}) {
   result_.table = request.ident.ToString();
   result_.job_id = JobId(services, settings);
   options_ = request.options;
@@ -129,6 +134,7 @@ Status IcebergRewrite::Load() {
   work_.clear();
   stop_ = false;
   LITHIFY_TRY_ASSIGN(table_, LoadAudited(services_, request_.ident, Event(Phase::kIntent)));
+  metadata_.Recheck();
   const iceberg::TableMetadata& metadata = table_.metadata;
   if (metadata.has_encryption) {
     return Fail(Code::kUnsupported, "the table is encrypted", result_.table);
@@ -163,7 +169,7 @@ Status IcebergRewrite::Load() {
   const group::LiveSetOptions load{.filter = request_.where.empty() ? nullptr : &filter,
                                    .threads = settings_.threads,
                                    .cancel = &cancel_};
-  auto live = group::LoadLiveFiles(services_.locations, metadata, snapshot_, load);
+  auto live = group::LoadLiveFiles({services_.locations, &metadata_}, metadata, snapshot_, load);
   if (!live) {
     return Fail(IfMovedOn(services_, table_, std::move(live.error())).In(result_.table));
   }
@@ -589,7 +595,8 @@ void IcebergRewrite::LearnFromConflict() {
   if (!now) return;
   const iceberg::Snapshot* head = now->metadata.RefSnapshot(request_.branch);
   if (head == nullptr) return;
-  auto live = group::LoadLiveFiles(services_.locations, now->metadata, *head, {});
+  metadata_.Recheck();
+  auto live = group::LoadLiveFiles({services_.locations, &metadata_}, now->metadata, *head, {});
   if (!live) return;
   std::unordered_set<std::string_view> data;
   std::set<std::pair<std::string_view, int64_t>> deletes;

@@ -21,6 +21,7 @@
 #include "commit/iceberg_commit.h"
 #include "group/table_group.h"
 #include "job/iceberg_job.h"
+#include "table/metadata_cache.h"
 
 namespace lithify::job {
 
@@ -89,6 +90,7 @@ class IcebergRewrite {
   const IcebergSettings& settings_;
   const RewriteRequest& request_;
   const CancelFlag& cancel_;
+  table::MetadataCache metadata_;  // What this job has read of manifests, in all attempts.
   commit::IcebergCommitter committer_;
 
   RewriteResult result_;

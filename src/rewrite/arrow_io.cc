@@ -121,6 +121,51 @@ class ArrowFile final : public PositionedFile {
   const CancelFlag* cancel_;
 };
 
+class JoinedFile final : public PositionedFile {
+ public:
+  JoinedFile(std::shared_ptr<arrow::io::RandomAccessFile> file, int64_t size,
+             std::vector<ByteRange> joined, arrow::MemoryPool* pool)
+      : PositionedFile(size), file_(std::move(file)), joined_(std::move(joined)), pool_(pool) {}
+
+  arrow::Result<int64_t> ReadAt(int64_t position, int64_t nbytes, void* out) override {
+    ARROW_ASSIGN_OR_RAISE(const bool here, Fetch(position, nbytes));
+    if (!here) return file_->ReadAt(position, nbytes, out);
+    std::copy_n(bytes_->data() + (position - held_.begin), nbytes, static_cast<uint8_t*>(out));
+    return nbytes;
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t nbytes) override {
+    ARROW_ASSIGN_OR_RAISE(const bool here, Fetch(position, nbytes));
+    if (!here) return file_->ReadAt(position, nbytes);
+    return arrow::SliceBuffer(bytes_, position - held_.begin, nbytes);
+  }
+
+ private:
+  // True: these bytes are in the range that is held.
+  arrow::Result<bool> Fetch(int64_t position, int64_t nbytes) {
+    const auto holds = [&](const ByteRange& range) {
+      return position >= range.begin && nbytes >= 0 && nbytes <= range.end - position;
+    };
+    if (bytes_ != nullptr && holds(held_)) return true;
+    const auto found = std::ranges::find_if(joined_, holds);
+    if (found == joined_.end()) return false;
+    bytes_.reset();
+    const int64_t size = found->end - found->begin;
+    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::Buffer> bytes, arrow::AllocateBuffer(size, pool_));
+    ARROW_ASSIGN_OR_RAISE(const int64_t got,
+                          file_->ReadAt(found->begin, size, bytes->mutable_data()));
+    if (got != size) return arrow::Status::IOError("the file became shorter while it was read");
+    bytes_ = std::move(bytes);
+    held_ = *found;
+    return true;
+  }
+
+  const std::shared_ptr<arrow::io::RandomAccessFile> file_;
+  const std::vector<ByteRange> joined_;
+  arrow::MemoryPool* const pool_;
+  std::shared_ptr<arrow::Buffer> bytes_;
+  ByteRange held_;
+};
+
 class ArrowSink final : public arrow::io::OutputStream {
  public:
   ArrowSink(storage::Writer& writer, const CancelFlag* cancel) : writer_(writer), cancel_(cancel) {
@@ -259,6 +304,35 @@ Result<std::shared_ptr<arrow::io::RandomAccessFile>> ReadArrowFile(
   LITHIFY_TRY_ASSIGN(const int64_t got, reader->ReadAt(0, out));
   LITHIFY_TRY(storage::CheckSize(object, got));
   return std::make_shared<HeldFile>(std::move(bytes), cancel);
+}
+
+std::shared_ptr<arrow::io::RandomAccessFile> JoinedReads(
+    std::shared_ptr<arrow::io::RandomAccessFile> file, const std::vector<ByteRange>& ranges,
+    int64_t gap_bytes, int64_t bytes_max, arrow::MemoryPool* pool) {
+  const auto told = file->GetSize();
+  if (!told.ok()) return file;
+  const int64_t size = *told;
+  std::vector<ByteRange> joined;
+  bool joins = false;  // Whether the last one has several ranges.
+  for (const ByteRange& range : ranges) {
+    // A damaged footer may claim any place.
+    if (range.begin < 0 || range.end <= range.begin || range.end > size) continue;
+    if (!joined.empty()) {
+      ByteRange& last = joined.back();
+      const int64_t gap = range.begin - last.end;
+      if (gap >= 0 && gap <= gap_bytes && range.end - last.begin <= bytes_max) {
+        last.end = range.end;
+        joins = true;
+        continue;
+      }
+      if (!joins) joined.pop_back();
+    }
+    joined.push_back(range);
+    joins = false;
+  }
+  if (!joined.empty() && !joins) joined.pop_back();
+  if (joined.empty()) return file;
+  return std::make_shared<JoinedFile>(std::move(file), size, std::move(joined), pool);
 }
 
 std::shared_ptr<arrow::io::OutputStream> MakeArrowSink(storage::Writer& writer,

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <vector>
 
 #include "base/cancel.h"
 #include "base/result.h"
@@ -115,6 +116,18 @@ std::shared_ptr<arrow::io::RandomAccessFile> MakeArrowFile(ReaderCache& cache,
 Result<std::shared_ptr<arrow::io::RandomAccessFile>> ReadArrowFile(
     storage::Store& store, const storage::ObjectInfo& object, arrow::MemoryPool* pool,
     const CancelFlag* cancel);
+
+struct ByteRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// `file` for who reads these ranges, in order, and next to nothing else: those at most `gap_bytes`
+// apart come together by one read, of up to `bytes_max`, whose bytes are of `pool` and kept until
+// the next one. All other reads are those of `file`.
+std::shared_ptr<arrow::io::RandomAccessFile> JoinedReads(
+    std::shared_ptr<arrow::io::RandomAccessFile> file, const std::vector<ByteRange>& ranges,
+    int64_t gap_bytes, int64_t bytes_max, arrow::MemoryPool* pool);
 
 // Appends to `writer`, which the caller keeps, publishes or discards. Close() publishes nothing.
 std::shared_ptr<arrow::io::OutputStream> MakeArrowSink(storage::Writer& writer,

@@ -1,5 +1,6 @@
 #include "rewrite/delete_scan.h"
 
+#include <arrow/io/interfaces.h>
 #include <parquet/schema.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "rewrite/arrow_io.h"
 #include "rewrite/leaf_scan.h"
+#include "rewrite/raw_pages.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -60,14 +62,42 @@ class PositionScan {
       : bounds_(bounds), cache_(store, kOpenFilesMax), pool_(bounds.memory_bytes / 2) {}
 
   // `memory` tells what the sets take by now.
-  Status Run(const std::string& key, int64_t records, bool positions, const Find& find,
+  Status Run(const std::string& key, int64_t records, const Find& find,
              const std::function<int64_t()>& memory) {
     LITHIFY_TRY_ASSIGN(const ScanFile file,
                        OpenScanFile(cache_, key, -1, records, pool_, bounds_.cancel));
-    return GuardParquet(key, [&] { return Scan(file, positions, find, memory); });
+    return GuardParquet(key, [&] { return Scan(file, true, find, memory); });
+  }
+
+  // The paths alone, and few other bytes.
+  Status RunPaths(const std::string& key, int64_t size, const Find& find) {
+    LITHIFY_TRY_ASSIGN(ScanFile file, OpenScanFile(cache_, key, size, -1, pool_, bounds_.cancel,
+                                                   ScanReading::kFewBytes));
+    return GuardParquet(key, [&] {
+      JoinReads(file);
+      return Scan(file, false, find, [] { return int64_t{0}; });
+    });
   }
 
  private:
+  // Where row groups are small, their columns come in fewer requests than there are of them: what
+  // lies between two is read along if a request would cost as much.
+  void JoinReads(ScanFile& file) {
+    constexpr int64_t kGapBytes = 8 * kKiB;
+    const Footer& footer = *file.footer;
+    if (cache_.store().small_reads_are_cheap() || file.file->supports_zero_copy()) return;
+    const auto column = ReservedColumn(footer.schema(), iceberg::kFilePathFieldId, "file_path");
+    if (!column) return;  // The scan tells.
+    std::vector<ByteRange> ranges;
+    for (int g = 0; g < footer.num_row_groups(); ++g) {
+      if (footer.row_group(g).num_rows == 0) continue;
+      const StoredChunk chunk = footer.Chunk(g, *column);
+      const int64_t begin = ChunkStart(chunk.data_page_offset, chunk.dictionary_page_offset);
+      ranges.push_back({begin, begin + chunk.total_compressed_size});
+    }
+    file.file = JoinedReads(std::move(file.file), ranges, kGapBytes, file.read_bytes, pool_.hard());
+  }
+
   Status Scan(const ScanFile& file, bool positions, const Find& find,
               const std::function<int64_t()>& memory) {
     LITHIFY_TRY_ASSIGN(
@@ -178,19 +208,25 @@ Result<std::map<std::string, PositionSet>> ReadPositionDeletes(
     for (const auto& [name, set] : found) bytes += set.memory_bytes();
     return bytes;
   };
-  LITHIFY_TRY(PositionScan(store, bounds).Run(key, records, true, find, memory));
+  LITHIFY_TRY(PositionScan(store, bounds).Run(key, records, find, memory));
   return found;
 }
 
 Result<std::vector<std::string>> ReadPositionDeletePaths(storage::Store& store,
-                                                         const std::string& key,
+                                                         const std::string& key, int64_t size,
                                                          const ScanBounds& bounds) {
   std::vector<std::string> paths;
   const auto find = [&](std::string_view path) -> PositionSet* {
     paths.emplace_back(path);
     return nullptr;
   };
-  LITHIFY_TRY(PositionScan(store, bounds).Run(key, -1, false, find, [] { return int64_t{0}; }));
+  Status read = PositionScan(store, bounds).RunPaths(key, size, find);
+  // The file decides where its footer is, not what somebody wrote of its size.
+  if (!read && read.error().code == Code::kCorrupt && size >= 0) {
+    paths.clear();
+    read = PositionScan(store, bounds).RunPaths(key, -1, find);
+  }
+  if (!read) return Fail(std::move(read.error()));
   std::ranges::sort(paths);
   return paths;
 }

@@ -38,9 +38,11 @@ Result<std::map<std::string, PositionSet>> ReadPositionDeletes(
     storage::Store& store, const std::string& key, int64_t records,
     const std::function<std::string(std::string_view)>& wanted, const ScanBounds& bounds);
 
-// Every distinct path that a position delete file names (R102).
+// Every distinct path that a position delete file names (R102), sorted. Where reads are requests,
+// little more is read than the footer and that column, whatever its encodings. `size` as the
+// table's metadata says, -1: unknown; a wrong one costs another request.
 Result<std::vector<std::string>> ReadPositionDeletePaths(storage::Store& store,
-                                                         const std::string& key,
+                                                         const std::string& key, int64_t size,
                                                          const ScanBounds& bounds);
 
 struct EqualityDeleteFile {

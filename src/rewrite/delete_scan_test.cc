@@ -198,7 +198,7 @@ TEST_F(PositionDeleteTest, AFileWithoutRowsNamesNothing) {
 
 TEST_F(PositionDeleteTest, R102_PathsOfAFile) {
   PutDeletes(Fields(), {R"(["b", "b", "a", "b", "c"])", "[1, 2, 3, 4, 5]"}, 2);
-  const auto paths = ReadPositionDeletePaths(store_, "d.parquet", bounds_);
+  const auto paths = ReadPositionDeletePaths(store_, "d.parquet", -1, bounds_);
   ASSERT_TRUE(paths) << paths.error().ToString();
   EXPECT_EQ(*paths, (std::vector<std::string>{"a", "b", "c"}));
 }
@@ -247,7 +247,7 @@ TEST_F(PositionDeleteTest, MemoryIsBounded) {
   Put("d.parquet", WriteParquet(*table));
   bounds_.memory_bytes = int64_t{4} << 20;
   ExpectError(Read(), Code::kLimit, "--memory");
-  ExpectError(ReadPositionDeletePaths(store_, "d.parquet", bounds_), Code::kLimit, "--memory");
+  ExpectError(ReadPositionDeletePaths(store_, "d.parquet", -1, bounds_), Code::kLimit, "--memory");
 }
 
 TEST_F(PositionDeleteTest, StopsOnRequest) {

@@ -84,7 +84,11 @@ std::shared_ptr<parquet::FileMetaData> FileWriter::Close(
     metadata_->SetIndexLocations(IndexKind::kOffsetIndex, written.offset_index_locations);
   }
   std::shared_ptr<parquet::FileMetaData> footer = metadata_->Finish(pairs);
+  constexpr int64_t kTailBytes = 8;
+  PARQUET_ASSIGN_OR_THROW(const int64_t begin, sink_->Tell());
   parquet::WriteFileMetaData(*footer, sink_.get());
+  PARQUET_ASSIGN_OR_THROW(const int64_t end, sink_->Tell());
+  footer_bytes_ = end - begin - kTailBytes;
   return footer;
 }
 

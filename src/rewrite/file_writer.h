@@ -43,6 +43,8 @@ class FileWriter {
   // Writes the indexes and the footer.
   std::shared_ptr<parquet::FileMetaData> Close(
       const std::shared_ptr<const arrow::KeyValueMetadata>& pairs);
+  // Of the footer, without its length and the magic number; after Close().
+  int64_t footer_bytes() const { return footer_bytes_; }
 
  private:
   struct Column {
@@ -60,6 +62,7 @@ class FileWriter {
   parquet::RowGroupMetaDataBuilder* row_group_ = nullptr;
   int64_t row_group_bytes_ = 0;  // Uncompressed, of the closed columns.
   std::vector<Column> columns_;
+  int64_t footer_bytes_ = 0;
 };
 
 }  // namespace lithify::rewrite

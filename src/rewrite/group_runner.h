@@ -157,6 +157,7 @@ struct OutputFile {
   ContentDigest digest;                // As GroupReport::digest_in.
   ColumnMetrics metrics;               // Empty without a TableTarget.
   std::vector<int64_t> split_offsets;  // Of the row groups; likewise.
+  int64_t footer_bytes = 0;            // Without its length and the magic number; 0: not known.
 };
 
 struct GroupReport {
@@ -210,7 +211,8 @@ class GroupRunner {
   // Reads the footer only, unless the facts of this version are known. `object`: as it was listed,
   // or its key alone. kCorrupt for a file that is no readable Parquet (0 bytes, truncated);
   // kConflict if it is another version by now. `first_read`: so many bytes from the end are asked
-  // for at first, where the footer is known to be small; 0: as many as are worth a request.
+  // for at first, where somebody says how large the footer is; 0: as many as are worth a request.
+  // With it and with the object's size nothing else is asked for, and nothing is remembered.
   virtual Result<FileFacts> Inspect(const storage::ObjectInfo& object, int64_t first_read = 0) = 0;
 
   // What Run() would do, as far as the inputs' footers tell: their pages are not read, and nothing

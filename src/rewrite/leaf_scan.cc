@@ -51,16 +51,31 @@ int64_t ReadBytes(const BoundedPool& pool, bool cheap) {
 }
 
 // Of a file that is read whole where its parts would be requests of their own.
-int64_t WholeBytes(const BoundedPool& pool) { return std::min(pool.bytes_max() / 8, kWholeBytes); }
+int64_t WholeBytes(const BoundedPool& pool, ScanReading reading) {
+  // With few bytes to save, a second request costs as many.
+  constexpr int64_t kSmallBytes = 16 * kKiB;
+  return std::min(pool.bytes_max() / 8,
+                  reading == ScanReading::kFewBytes ? kSmallBytes : kWholeBytes);
+}
+
+// A footer of few row groups and columns, as files of deletes have it.
+constexpr int64_t kFewFooterBytes = 4 * kKiB;
+
+int64_t FirstFooterBytes(const storage::Store& store, int64_t size, ScanReading reading) {
+  const bool few = reading == ScanReading::kFewBytes && !store.small_reads_are_cheap();
+  return few ? kFewFooterBytes : FooterReadBytes(store, size);
+}
 
 // By as few requests as there can be, where reads are requests. Sets the size if it is -1.
 Result<std::shared_ptr<arrow::io::RandomAccessFile>> OpenToScan(ReaderCache& cache,
                                                                 const std::string& key,
                                                                 int64_t& size, BoundedPool& pool,
-                                                                const CancelFlag* cancel) {
+                                                                const CancelFlag* cancel,
+                                                                ScanReading reading) {
   const bool cheap = cache.store().small_reads_are_cheap();
-  if (size < 0 && !cheap) {
-    auto blob = cache.store().Get(key, WholeBytes(pool));
+  const int64_t whole_bytes = WholeBytes(pool, reading);
+  if (size < 0 && !cheap && reading == ScanReading::kFewRequests) {
+    auto blob = cache.store().Get(key, whole_bytes);
     if (blob) {
       size = std::ssize(blob->bytes);
       auto bytes = arrow::AllocateBuffer(size, pool.hard());
@@ -75,7 +90,7 @@ Result<std::shared_ptr<arrow::io::RandomAccessFile>> OpenToScan(ReaderCache& cac
     size = opened->size();
   }
   const storage::ObjectInfo object{.key = key, .size = size};
-  if (!cheap && size <= WholeBytes(pool)) {
+  if (!cheap && size <= whole_bytes) {
     return ReadArrowFile(cache.store(), object, pool.hard(), cancel);
   }
   return MakeArrowFile(cache, object, cancel);
@@ -405,13 +420,14 @@ LeafForm FormOf(const Type& type) {
 }
 
 Result<ScanFile> OpenScanFile(ReaderCache& cache, const std::string& key, int64_t size,
-                              int64_t records, BoundedPool& pool, const CancelFlag* cancel) {
+                              int64_t records, BoundedPool& pool, const CancelFlag* cancel,
+                              ScanReading reading) {
   return GuardParquet(key, [&]() -> Result<ScanFile> {
     ScanFile scan;
     scan.key = key;
-    LITHIFY_TRY_ASSIGN(auto file, OpenToScan(cache, key, size, pool, cancel));
+    LITHIFY_TRY_ASSIGN(auto file, OpenToScan(cache, key, size, pool, cancel, reading));
     FileKinds kinds;
-    auto footer = ReadFooter(*file, size, kinds, FooterReadBytes(cache.store(), size));
+    auto footer = ReadFooter(*file, size, kinds, FirstFooterBytes(cache.store(), size, reading));
     if (!footer) {
       const std::string_view other = OtherFormat(*file, size);
       if (footer.error().code != Code::kCorrupt || other.empty()) {

@@ -37,10 +37,15 @@ struct ScanFile {
   PagesFile Pages() const { return {file, size, footer.get(), pool, read_bytes}; }
 };
 
+// Where reads are requests: as few of them as there can be, a file of moderate size whole; or few
+// bytes, of all but the smallest files no others than those of the footer and of what is asked for.
+enum class ScanReading { kFewRequests, kFewBytes };
+
 // `size` and `records` as the table's metadata says, -1: unknown. kCorrupt: damaged, or with
 // another number of rows (R100). kUnsupported: encrypted, or another format.
 Result<ScanFile> OpenScanFile(ReaderCache& cache, const std::string& key, int64_t size,
-                              int64_t records, BoundedPool& pool, const CancelFlag* cancel);
+                              int64_t records, BoundedPool& pool, const CancelFlag* cancel,
+                              ScanReading reading = ScanReading::kFewRequests);
 
 // The fields from the top of the schema down to a primitive one. kUnsupported: the schema does not
 // have it, it lies in a list or map, or values of its type are not compared.

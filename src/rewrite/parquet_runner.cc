@@ -94,7 +94,8 @@ class ParquetRunner final : public GroupRunner {
     const std::string& key = object.key;
     storage::ObjectInfo info = object;
     // A disk tells more than its listings do. Elsewhere that is a request.
-    if (store_.small_reads_are_cheap() || info.version.empty()) {
+    const bool told = first_read > 0 && info.size > 0;
+    if (store_.small_reads_are_cheap() || (info.version.empty() && !told)) {
       LITHIFY_TRY_ASSIGN(info, store_.Stat(key));
     }
     if (auto known = known_.Find(info)) return std::move(*known);

@@ -96,6 +96,7 @@ class Output {
     auto pairs = std::make_shared<arrow::KeyValueMetadata>();
     for (const auto& [key, value] : EncodeMark(mark)) pairs->Append(key, value);
     const auto footer = file_->Close(pairs_->Merge(*pairs));
+    footer_bytes_ = file_->footer_bytes();
     file_.reset();
     if (table == nullptr) return {};
     LITHIFY_TRY_ASSIGN(metrics_, MetricsOf(*footer, *table));
@@ -108,8 +109,8 @@ class Output {
     return {};
   }
   OutputFile Describe() const {
-    return OutputFile{name_,   writer_->size(), digest_.rows,  row_groups_,
-                      digest_, metrics_,        split_offsets_};
+    return OutputFile{name_,   writer_->size(), digest_.rows,   row_groups_,
+                      digest_, metrics_,        split_offsets_, footer_bytes_};
   }
   std::unique_ptr<storage::Writer> TakeWriter() { return std::move(writer_); }
 
@@ -122,6 +123,7 @@ class Output {
   ContentDigest digest_;
   ColumnMetrics metrics_;
   std::vector<int64_t> split_offsets_;
+  int64_t footer_bytes_ = 0;
   std::vector<SplicedChunk> spliced_;
   bool complete_ = true;
   int row_groups_ = 0;

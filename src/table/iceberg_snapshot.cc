@@ -43,15 +43,15 @@ Result<std::string> ReadMetadataFile(storage::Locations& locations, const std::s
   return Fail(std::move(blob.error()).In(location));
 }
 
-Result<std::vector<ManifestFile>> SnapshotManifests(storage::Locations& locations,
+Result<std::vector<ManifestFile>> SnapshotManifests(const MetadataSource& source,
                                                     const TableMetadata& table,
                                                     const iceberg::Snapshot& snapshot) {
   if (!snapshot.key_id.empty()) {
     return Fail(Code::kUnsupported, "the manifest list is encrypted", snapshot.manifest_list);
   }
-  if (snapshot.manifest_list.empty()) return ListedManifests(locations, table, snapshot);
-  LITHIFY_TRY_ASSIGN(const std::string bytes, ReadMetadataFile(locations, snapshot.manifest_list));
-  return ReadManifestList(bytes, snapshot.manifest_list);
+  if (snapshot.manifest_list.empty()) return ListedManifests(source.locations, table, snapshot);
+  LITHIFY_TRY_ASSIGN(const auto bytes, source.Read(snapshot.manifest_list));
+  return ReadManifestList(*bytes, snapshot.manifest_list);
 }
 
 bool HasLiveFiles(const ManifestFile& manifest) {

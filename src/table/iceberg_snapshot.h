@@ -11,6 +11,7 @@
 #include "base/iceberg.h"
 #include "base/result.h"
 #include "storage/locations.h"
+#include "table/metadata_cache.h"
 
 namespace lithify::table {
 
@@ -22,7 +23,7 @@ inline constexpr int64_t kMetadataBytesMax = int64_t{1} << 30;
 Result<std::string> ReadMetadataFile(storage::Locations& locations, const std::string& location);
 
 // All manifests of a snapshot, from its list, or from the v1 list of manifest locations.
-Result<std::vector<iceberg::ManifestFile>> SnapshotManifests(storage::Locations& locations,
+Result<std::vector<iceberg::ManifestFile>> SnapshotManifests(const MetadataSource& source,
                                                              const iceberg::TableMetadata& table,
                                                              const iceberg::Snapshot& snapshot);
 
