@@ -5,8 +5,8 @@
 // The model: groups with sizes by Zipf's law; a worker has one rate, which its groups share, and no
 // group gets more than a rate of its own; all workers share the store's rate; some workers are
 // slow; workers die now and then, are noticed at once or after a silence, and come back as others;
-// the coordinator checks one result after the other. Rates are parameters, to be taken from
-// measurements.
+// the coordinator checks as many results at a time as it does in production. Rates are parameters,
+// to be taken from measurements.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -24,6 +24,7 @@
 
 #include "base/random.h"
 #include "fleet/placement.h"
+#include "group/fleet.h"
 
 namespace lithify::fleet {
 namespace {
@@ -48,7 +49,7 @@ struct Parameters {
   double latency_s = 0.01;  // Of a call.
   double start_s = 0.5;     // Of a group, before its first byte: metadata and footers.
   double check_s = 0.02;    // Of a result, in the coordinator,
-  int check_at_once = 1;    // of so many at a time.
+  int check_at_once = group::kResultsAtOnce;
   bool hedge = true;
   int attempts = 3;
   uint64_t seed = 1;

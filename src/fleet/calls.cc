@@ -52,7 +52,8 @@ void ThreadCalls::Pool::Loop() {
 ThreadCalls::ThreadCalls(CallThreads threads)
     : compact_(std::max(1, threads.compact)),
       control_(std::max(1, threads.control)),
-      probe_(std::max(1, threads.probe)) {}
+      probe_(std::max(1, threads.probe)),
+      result_(std::max(1, threads.result)) {}
 
 ThreadCalls::~ThreadCalls() { ThreadCalls::Close(); }
 
@@ -61,6 +62,7 @@ void ThreadCalls::Begin(Call call) {
     case Kind::kCompact: return compact_.Begin(std::move(call.run));
     case Kind::kControl: return control_.Begin(std::move(call.run));
     case Kind::kProbe: return probe_.Begin(std::move(call.run));
+    case Kind::kResult: return result_.Begin(std::move(call.run));
   }
 }
 
@@ -74,6 +76,7 @@ void ThreadCalls::Close() {
   compact_.Close();
   control_.Close();
   probe_.Close();
+  result_.Close();
 }
 
 }  // namespace lithify::fleet

@@ -22,8 +22,8 @@ namespace lithify::fleet {
 class Calls {
  public:
   // Kinds do not wait for each other: a rewrite takes hours, and a silent worker must not keep
-  // another one's outputs from being taken over.
-  enum class Kind { kCompact, kControl, kProbe };
+  // another one's outputs from being taken over. kResult: a result is looked at.
+  enum class Kind { kCompact, kControl, kProbe, kResult };
   struct Call {
     Kind kind = Kind::kProbe;
     int worker = -1;  // Whom it is for; -1: nobody.
@@ -45,6 +45,7 @@ struct CallThreads {
   int compact = 1024;
   int control = 16;
   int probe = 32;
+  int result = 64;  // Of several jobs: one that waits for its store keeps no other from its own.
 };
 
 // Threads are started as they are needed, up to those bounds; what is beyond waits its turn.
@@ -80,6 +81,7 @@ class ThreadCalls final : public Calls {
   Pool compact_;
   Pool control_;
   Pool probe_;
+  Pool result_;
 };
 
 }  // namespace lithify::fleet

@@ -57,7 +57,9 @@ struct Dispatcher::Job {
   const std::vector<group::FleetGroup>& groups;
   const group::FleetJob& request;
   int64_t number = -1;
-  std::deque<std::pair<size_t, Result<group::GroupResult>>> finished = {};
+  std::deque<std::pair<size_t, Error>> failed = {};
+  std::deque<std::pair<size_t, group::GroupResult>> finished = {};
+  int taking = 0;  // Results that the caller is looking at.
   bool ended = false;
   bool stopped = false;
   std::optional<Duration> abandon_at = {};
@@ -71,6 +73,8 @@ struct Dispatcher::Job {
   std::mutex progress_mutex = {};
   std::vector<int64_t> told = {};
   bool closed = false;
+
+  bool delivered() const { return failed.empty() && finished.empty() && taking == 0; }
 
   void Tell(size_t group, int64_t bytes) {
     const std::lock_guard lock(progress_mutex);
@@ -157,7 +161,7 @@ void Dispatcher::ApplyOne(const Action& action) {
       return;
     case Kind::kGroupFailed: {
       Job& job = *jobs_.at(action.job);
-      job.finished.emplace_back(static_cast<size_t>(action.group), Fail(action.error));
+      job.failed.emplace_back(static_cast<size_t>(action.group), action.error);
       return;
     }
     case Kind::kJobEnded: jobs_.at(action.job)->ended = true; return;
@@ -554,8 +558,8 @@ Status Dispatcher::Loop(std::unique_lock<std::mutex>& lock, const std::shared_pt
                         const Done& done, const CancelFlag& cancel) {
   bool cancelled = false;
   for (;;) {
-    Deliver(lock, *job, done);
-    if (job->ended && job->finished.empty()) break;
+    Deliver(lock, job, done);
+    if (job->ended && job->delivered()) break;
     if ((cancel.requested() || stopping_) && !cancelled) {
       cancelled = true;
       job->stopped = true;
@@ -569,31 +573,55 @@ Status Dispatcher::Loop(std::unique_lock<std::mutex>& lock, const std::shared_pt
     }
     Tick();
     RenewLoans(lock, *job);
-    if (job->finished.empty() && !job->ended) services_.calls->Wait(lock, kLook);
+    const bool more =
+        !job->failed.empty() || (!job->finished.empty() && job->taking < group::kResultsAtOnce);
+    if (!more && !(job->ended && job->delivered())) services_.calls->Wait(lock, kLook);
   }
   if (cancelled) return Fail(Code::kCancelled, "stopped on request");
   return {};
 }
 
-void Dispatcher::Deliver(std::unique_lock<std::mutex>& lock, Job& job, const Done& done) {
-  while (!job.finished.empty()) {
-    auto [group, result] = std::move(job.finished.front());
-    job.finished.pop_front();
-    if (job.stopped && !result) continue;
+// Failures first, and here: what ends a job waits for no result to be looked at.
+void Dispatcher::Deliver(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Job>& job,
+                         const Done& done) {
+  while (!job->failed.empty()) {
+    auto [group, error] = std::move(job->failed.front());
+    job->failed.pop_front();
+    if (job->stopped) continue;
     lock.unlock();
-    if (result) job.Tell(group, job.groups[group].bytes);
-    const bool failed = !result;
-    const bool go_on = done(group, std::move(result));
+    const bool go_on = done(group, Fail(std::move(error)));
     lock.lock();
-    if (job.stopped) continue;
-    if (go_on) {
-      if (failed) Apply(placement_.GoOn(job.number, Now()));
-      continue;
-    }
-    job.stopped = true;
-    job.abandon_at = Now() + options_.control_timeout;
-    Apply(placement_.StopJob(job.number, Now()));
+    Decided(*job, true, go_on);
   }
+  while (!job->finished.empty() && job->taking < group::kResultsAtOnce) {
+    const auto item =
+        std::make_shared<std::pair<size_t, group::GroupResult>>(std::move(job->finished.front()));
+    job->finished.pop_front();
+    ++job->taking;
+    services_.calls->Begin({.kind = Calls::Kind::kResult, .run = [this, job, item, &done] {
+                              TakeResult(*job, item->first, std::move(item->second), done);
+                            }});
+  }
+}
+
+void Dispatcher::TakeResult(Job& job, size_t group, group::GroupResult result, const Done& done) {
+  job.Tell(group, job.groups[group].bytes);
+  const bool go_on = done(group, std::move(result));
+  const std::lock_guard lock(mutex_);
+  --job.taking;
+  Decided(job, false, go_on);
+  services_.calls->Wake();
+}
+
+void Dispatcher::Decided(Job& job, bool failed, bool go_on) {
+  if (job.stopped) return;
+  if (go_on) {
+    if (failed) Apply(placement_.GoOn(job.number, Now()));
+    return;
+  }
+  job.stopped = true;
+  job.abandon_at = Now() + options_.control_timeout;
+  Apply(placement_.StopJob(job.number, Now()));
 }
 
 }  // namespace lithify::fleet

@@ -115,7 +115,11 @@ class Dispatcher final : public group::Fleet {
   bool WaitForWorkers(std::unique_lock<std::mutex>& lock, const CancelFlag& cancel);
   Status Loop(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Job>& job, const Done& done,
               const CancelFlag& cancel);
-  void Deliver(std::unique_lock<std::mutex>& lock, Job& job, const Done& done);
+  void Deliver(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Job>& job,
+               const Done& done);
+  void TakeResult(Job& job, size_t group, group::GroupResult result,
+                  const Done& done);  // Unlocked.
+  void Decided(Job& job, bool failed, bool go_on);
   void RenewLoans(std::unique_lock<std::mutex>& lock, Job& job);
   void SetLoans(Job& job, std::vector<storage::Loan> loans);
 

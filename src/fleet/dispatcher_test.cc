@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -34,7 +35,8 @@ struct FakeWorker {
   std::condition_variable changed;
   WorkerStatus status;
   bool reachable = true;
-  bool holds = false;  // Rewrites do not end before this is taken back.
+  bool holds = false;      // Rewrites do not end before this is taken back.
+  size_t lets = SIZE_MAX;  // So many rewrites end, and later ones do not.
   std::function<std::optional<LinkError>(const GroupOrder&)> fails = {};
   bool adopt_lost = false;
   std::vector<GroupOrder> orders;
@@ -74,11 +76,14 @@ class FakeLink final : public WorkerLink {
     std::unique_lock lock(worker_.mutex);
     worker_.orders.push_back(order);
     worker_.most = std::max(worker_.most, ++worker_.running);
+    const bool late = worker_.orders.size() > worker_.lets;
     worker_.changed.notify_all();
     lock.unlock();
     on_progress(1);
     lock.lock();
-    while (worker_.holds && !cancel.requested()) worker_.changed.wait_for(lock, milliseconds(20));
+    while ((worker_.holds || late) && !cancel.requested()) {
+      worker_.changed.wait_for(lock, milliseconds(20));
+    }
     --worker_.running;
     worker_.changed.notify_all();
     if (cancel.requested()) {
@@ -171,6 +176,7 @@ class DispatcherTest : public testing::Test {
         groups, job,
         [&](size_t index, Result<group::GroupResult> result) {
           const bool good = result.has_value();
+          const std::lock_guard lock(results_mutex_);
           EXPECT_TRUE(results_.emplace(index, std::move(result)).second) << "twice: " << index;
           return good || go_on_;
         },
@@ -189,6 +195,7 @@ class DispatcherTest : public testing::Test {
   SystemRandom random_;
   std::vector<std::unique_ptr<FakeWorker>> workers_;
   std::unique_ptr<Dispatcher> dispatcher_;
+  std::mutex results_mutex_;
   std::map<size_t, Result<group::GroupResult>> results_;
   bool go_on_ = false;
   CancelFlag cancel_;
@@ -278,6 +285,8 @@ TEST_F(DispatcherTest, EveryGroupIsDoneOnceAndAdoptedBeforeThat) {
 TEST_F(DispatcherTest, TwoJobsAtATime) {
   Begin(2);
   std::map<size_t, int> done[2];
+  std::mutex mutex;
+  ASSERT_TRUE(dispatcher_->Place({}, cancel_));  // Both workers are known.
   std::vector<std::jthread> threads;
   for (auto& of_job : done) {
     threads.emplace_back([&] {
@@ -285,6 +294,7 @@ TEST_F(DispatcherTest, TwoJobsAtATime) {
       EXPECT_TRUE(dispatcher_->Run(
           groups, {},
           [&](size_t index, Result<group::GroupResult> result) {
+            const std::lock_guard lock(mutex);
             of_job[index] += result ? 1 : 100;
             return true;
           },
@@ -338,6 +348,132 @@ TEST_F(DispatcherTest, AnErrorOfTheApplicationStopsTheJobIfTheCallerSaysSo) {
   EXPECT_TRUE(workers_[1]->WaitFor([&] {
     return workers_[1]->dropped.size() == workers_[1]->orders.size() && workers_[1]->running == 0;
   }));
+}
+
+// Of a caller that looks at results: how many at a time, and whether it was let go on.
+struct Looking {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int now = 0;
+  int most = 0;
+  std::set<size_t> seen;
+  bool released = false;
+
+  // Bounded, like all waiting here.
+  bool Look(size_t index) {
+    std::unique_lock lock(mutex);
+    seen.insert(index);
+    most = std::max(most, ++now);
+    changed.notify_all();
+    const bool good = changed.wait_for(lock, seconds(20), [&] { return released; });
+    --now;
+    return good;
+  }
+  bool WaitFor(const std::function<bool()>& met) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, seconds(20), met);
+  }
+  void Release() {
+    const std::lock_guard lock(mutex);
+    released = true;
+    changed.notify_all();
+  }
+};
+
+TEST_F(DispatcherTest, SeveralResultsAreLookedAtAtATimeAndNoMore) {
+  Begin(3);
+  for (auto& worker : workers_) worker->status.max_inflight_groups = 4;
+  Looking looking;
+  constexpr size_t kGroups = 30;
+  std::jthread others([&] {
+    // All of them were rewritten meanwhile: what looks holds up nothing else.
+    EXPECT_TRUE(looking.WaitFor([&] { return looking.now == group::kResultsAtOnce; }));
+    for (int n = 0; n < 1000 && dispatcher_->counters().groups_done < int64_t{kGroups}; ++n) {
+      clock_.Sleep(milliseconds(20));
+    }
+    EXPECT_EQ(dispatcher_->counters().groups_done, int64_t{kGroups});
+    looking.Release();
+  });
+  const auto groups = Groups(kGroups);
+  EXPECT_TRUE(dispatcher_->Run(
+      groups, {},
+      [&](size_t index, Result<group::GroupResult> result) {
+        EXPECT_TRUE(result);
+        EXPECT_TRUE(looking.Look(index));
+        return true;
+      },
+      cancel_));
+  EXPECT_EQ(looking.most, group::kResultsAtOnce);
+  EXPECT_EQ(looking.now, 0);
+  EXPECT_THAT(looking.seen, SizeIs(kGroups));
+}
+
+TEST_F(DispatcherTest, AFailureWaitsForNoResult) {
+  Begin(2);
+  for (auto& worker : workers_) worker->status.max_inflight_groups = 8;
+  Looking looking;
+  workers_[1]->fails = [&](const GroupOrder&) -> std::optional<LinkError> {
+    EXPECT_TRUE(
+        looking.WaitFor([&] { return looking.released || looking.now == group::kResultsAtOnce; }));
+    return LinkError{false, {Code::kCorrupt, "counts differ", "", ""}};
+  };
+  const auto groups = Groups(60);
+  int failures = 0;
+  [[maybe_unused]] const auto placed = dispatcher_->Place({}, cancel_);
+  EXPECT_TRUE(dispatcher_->Run(
+      groups, {},
+      [&](size_t index, Result<group::GroupResult> result) {
+        if (result) return looking.Look(index);
+        ++failures;
+        looking.Release();
+        return false;
+      },
+      cancel_));
+  EXPECT_EQ(failures, 1) << "the first ends the job";
+  EXPECT_EQ(looking.now, 0) << "those that were looked at came to their end";
+}
+
+TEST_F(DispatcherTest, AResultThatIsRefusedStopsTheJobAndOthersInHandAreSeen) {
+  Begin(1);
+  workers_[0]->status.max_inflight_groups = 4;
+  workers_[0]->lets = 2;
+  const auto groups = Groups(40);
+  std::set<size_t> seen;
+  std::mutex mutex;
+  EXPECT_TRUE(dispatcher_->Run(
+      groups, {},
+      [&](size_t index, Result<group::GroupResult> result) {
+        EXPECT_TRUE(result);
+        const std::lock_guard lock(mutex);
+        EXPECT_TRUE(seen.insert(index).second);
+        return seen.size() != 2;
+      },
+      cancel_));
+  EXPECT_LE(workers_[0]->orders.size(), 6U) << "the rest is not begun";
+  // Whose outputs came into the caller's hands was told, the others' are dropped.
+  EXPECT_THAT(seen, SizeIs(2));
+  EXPECT_THAT(workers_[0]->adopted, SizeIs(2));
+  EXPECT_TRUE(workers_[0]->WaitFor([&] {
+    return workers_[0]->adopted.size() + workers_[0]->dropped.size() >= workers_[0]->orders.size();
+  }));
+}
+
+TEST_F(DispatcherTest, AStopWaitsForResultsThatAreBeingLookedAt) {
+  Begin(2);
+  Looking looking;
+  std::jthread stopper([&] {
+    EXPECT_TRUE(looking.WaitFor([&] { return looking.now > 0; }));
+    cancel_.Request();
+    clock_.Sleep(milliseconds(300));
+    looking.Release();
+  });
+  const auto groups = Groups(8);
+  const auto status = dispatcher_->Run(
+      groups, {}, [&](size_t index, Result<group::GroupResult>) { return looking.Look(index); },
+      cancel_);
+  EXPECT_EQ(status.error().code, Code::kCancelled);
+  EXPECT_TRUE(looking.released);
+  EXPECT_EQ(looking.now, 0);
 }
 
 TEST_F(DispatcherTest, OrTheOthersGoOn) {

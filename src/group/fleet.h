@@ -19,6 +19,10 @@ namespace lithify::group {
 
 inline constexpr std::string_view kInsufficientWorkers = "insufficient_workers";
 
+// How many results of one job are looked at at a time: each costs requests to the store, of whose
+// time one after the other a large fleet would have nothing to do.
+inline constexpr int kResultsAtOnce = 8;
+
 // Whether a job goes to workers (R136): where there are enough healthy ones, never, or always, as
 // an error where there are not.
 enum class Distribution { kAuto, kLocal, kRequire };
@@ -56,14 +60,15 @@ class Fleet {
   // `asked`: of this job, above what is configured.
   virtual Result<Placement> Place(std::optional<Distribution> asked, const CancelFlag& cancel) = 0;
 
-  // Runs every group. `done` is called once per group, one call at a time, with its result once the
-  // worker has given the outputs into the caller's hands (they are the caller's to remove or to
-  // commit from then on, never the worker's), or with the error that ended it. An error of kind
-  // application (anything but a failure of transport) is not tried elsewhere (R127); whether the
-  // others go on is what `done` returns: false stops the job, and what is in flight is told to
-  // stop. From then on, and once `cancel` is set, it is called only for outputs that came into the
-  // caller's hands, to be removed. Returns after the last call of `done`; kCancelled if `cancel`
-  // was set.
+  // Runs every group. `done` is called once per group, with its result once the worker has given
+  // the outputs into the caller's hands (they are the caller's to remove or to commit from then on,
+  // never the worker's), or with the error that ended it. Calls are for different groups, from any
+  // threads, in any order, and up to kResultsAtOnce of them at a time with a result; one with an
+  // error waits for none of those. An error of kind application (anything but a failure of
+  // transport) is not tried elsewhere (R127); whether the others go on is what `done` returns:
+  // false stops the job, and what is in flight is told to stop. From then on, and once `cancel` is
+  // set, it is called only for outputs that came into the caller's hands, to be removed. It throws
+  // nothing. Returns after the last call of `done` has; kCancelled if `cancel` was set.
   using Done = std::function<bool(size_t index, Result<GroupResult> result)>;
   virtual Status Run(const std::vector<FleetGroup>& groups, const FleetJob& job, const Done& done,
                      const CancelFlag& cancel) = 0;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/parallel.h"
 #include "fleet/packed.h"
 #include "fleet/wire.h"
 #include "group/fleet.h"
@@ -47,6 +48,7 @@ class NearFleet final : public group::Fleet {
   Status Run(const std::vector<group::FleetGroup>& groups, const group::FleetJob& job,
              const Done& done, const CancelFlag& cancel) override {
     ++runs;
+    if (at_once > 1) return RunAtOnce(groups, job, done, cancel);
     for (size_t i = 0; i < groups.size(); ++i) {
       if (before) before();
       if (ordered) ordered(groups[i].task);
@@ -66,8 +68,23 @@ class NearFleet final : public group::Fleet {
   std::optional<group::Distribution> asked;
   std::vector<std::vector<std::string>> given;
   int runs = 0;
+  // How many results are handed over at a time, the last group's first; 1: one after the other.
+  int at_once = 1;
 
  private:
+  Status RunAtOnce(const std::vector<group::FleetGroup>& groups, const group::FleetJob& job,
+                   const Done& done, const CancelFlag& cancel) {
+    std::vector<Result<group::GroupResult>> results;
+    for (const auto& group : groups) {
+      results.push_back(One(group.task, job, cancel));
+      if (results.back() && lie) lie(results.size() - 1, *results.back());
+    }
+    ForEach(groups.size(), at_once, [&](size_t n) {
+      const size_t i = groups.size() - 1 - n;
+      done(i, std::move(results[i]));
+    });
+    return {};
+  }
   Result<group::GroupResult> One(const group::GroupTask& task, const group::FleetJob& job,
                                  const CancelFlag& cancel) {
     if (fails) return Fail(Error(*fails));
@@ -166,6 +183,58 @@ TEST_P(Parity, R140TheSameWhereverGroupsAreRewritten) {
 
 INSTANTIATE_TEST_SUITE_P(Fleet, Parity, testing::Bool(),
                          [](const auto& of) { return of.param ? "Workers" : "Here"; });
+
+// Results come in any order and several at a time; what is committed is the same.
+TEST_F(FleetJobTest, ResultsThatComeTogetherAreCommittedInThePlansOrder) {
+  constexpr int64_t kDays = 24;
+  Create(2);
+  std::vector<iceberg::DataFile> files;
+  for (int64_t i = 0; i < 2 * kDays; ++i) {
+    files.push_back(Rows("f" + std::to_string(i) + ".parquet", i * 100, 3, 1 + i / 2));
+  }
+  Append(files);
+  NearFleet fleet(Parts());
+  fleet.at_once = group::kResultsAtOnce;
+  const auto result = Rewrite(&fleet, Request());
+  ASSERT_TRUE(result) << result.error().ToString();
+  EXPECT_EQ(result->groups, kDays);
+  EXPECT_EQ(result->rows_out, 6 * kDays);
+  const auto live =
+      LoadLiveSet(*locations_, Load().metadata, *Load().metadata.RefSnapshot("main"), "t").value();
+  std::vector<std::vector<iceberg::Value>> committed;
+  for (const auto& file : live.data_files) {
+    committed.push_back(live.partitions[static_cast<size_t>(file.partition)].values);
+  }
+  std::vector<std::vector<iceberg::Value>> planned;
+  for (const auto& group : result->plan.groups) {
+    const auto& file = result->live.data_files[static_cast<size_t>(group.data_files.front())];
+    planned.push_back(result->live.partitions[static_cast<size_t>(file.partition)].values);
+  }
+  EXPECT_TRUE(committed == planned);
+}
+
+// One of many that is not right: nothing is committed, what is right is removed, and what is not
+// stays as evidence.
+TEST_F(FleetJobTest, OneThatIsNotRightAmongThoseThatComeTogether) {
+  Create(2);
+  std::vector<iceberg::DataFile> files;
+  for (int64_t i = 0; i < 24; ++i) {
+    files.push_back(Rows("f" + std::to_string(i) + ".parquet", i * 100, 3, 1 + i / 2));
+  }
+  Append(files);
+  const auto before = Load().metadata.current_snapshot_id;
+  NearFleet fleet(Parts());
+  fleet.at_once = group::kResultsAtOnce;
+  fleet.lie = [](size_t i, group::GroupResult& result) {
+    if (i == 5) ++result.rows_deleted;
+  };
+  const auto result = Rewrite(&fleet, Request());
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kCorrupt);
+  EXPECT_EQ(Load().metadata.current_snapshot_id, before);
+  EXPECT_EQ(DataFiles(), 24u + 1u);
+  EXPECT_THAT(Phases(), ElementsAre("intent", "aborted"));
+}
 
 TEST_F(FleetJobTest, R141NoResultThatIsNotRightReachesTheTable) {
   using Lie = std::function<void(group::GroupResult&)>;

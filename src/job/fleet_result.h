@@ -33,6 +33,8 @@ struct FleetCheck {
 // - each output's footer has the rows that are claimed, and the mark of this job.
 // That the outputs are there in the stated size and in no snapshot yet is checked by the commit.
 // Other errors: what reading the footers gives.
+//
+// May run for several groups of one view at a time.
 Status CheckFleetResult(const FleetCheck& check, const group::GroupResult& result);
 
 // GroupResult::named_paths of the position delete files that apply to these data files, by index

@@ -359,27 +359,39 @@ Status IcebergRewrite::RewriteOnFleet() {
   group::FleetJob job;
   if (services_.loans) job.loans = [this] { return services_.loans(request_.ident); };
   job.on_progress = [this](int64_t done) { services_.progress.AddBytes(done); };
+  // Of several groups at a time: each has its own place in work_, whose order is the plan's.
   const auto take = [&](size_t g, Result<group::GroupResult> result) {
-    GroupWork& work = work_[g];
-    if (result) {
-      work.result = std::move(*result);
-      const FleetCheck check{GroupParts(), View(), tasks[g].task, groups[g].data_files};
-      if (Status right = CheckFleetResult(check, work.result); right) {
-        work.done = true;
-      } else {
-        work.keep_outputs = true;
-        work.error = WithHint(std::move(right.error()));
-      }
-    } else {
-      work.error = WithHint(std::move(result.error()));
-    }
-    services_.progress.AddItem();
-    return !work.error || work.error->code == Code::kUnsupported || request_.partial_progress;
+    TakeResult(tasks[g].task, std::move(result));
+    const auto& error = work_[g].error;
+    return !error || error->code == Code::kUnsupported || request_.partial_progress;
   };
   LITHIFY_TRY(services_.fleet->Run(tasks, job, take, cancel_));
   LITHIFY_TRY(cancel_.Check());
   if (!guard::kFleetNamedPaths) return {};
   return NamePathsHere();
+}
+
+// From several threads at a time, each for another group.
+void IcebergRewrite::TakeResult(const group::GroupTask& task, Result<group::GroupResult> result) {
+  const auto g = static_cast<size_t>(task.number);
+  GroupWork& work = work_[g];
+  if (result) {
+    work.result = std::move(*result);
+    Status right;
+    try {
+      right = CheckFleetResult({GroupParts(), View(), task, result_.plan.groups[g].data_files},
+                               work.result);
+    } catch (const std::exception& e) {
+      right = Fail(FromException(e, result_.table));
+    }
+    work.done = right.has_value();
+    // What was not found right is not removed: it may name files that are the table's.
+    work.keep_outputs = !work.done;
+    if (!right) work.error = WithHint(std::move(right.error()));
+  } else {
+    work.error = WithHint(std::move(result.error()));
+  }
+  services_.progress.AddItem();
 }
 
 // What workers say of delete files is not believed.

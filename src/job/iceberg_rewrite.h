@@ -65,6 +65,7 @@ class IcebergRewrite {
   Result<Way> PlaceGroups();
   Status RewriteGroups();
   Status RewriteOnFleet();
+  void TakeResult(const group::GroupTask& task, Result<group::GroupResult> result);
   Status NamePathsHere();
   GroupWork RewriteGroup(size_t g, int threads, int64_t memory_bytes);
   Error WithHint(Error error) const;

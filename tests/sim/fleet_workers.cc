@@ -1,6 +1,7 @@
 #include "fleet_workers.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -56,7 +57,7 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
   QueuedCalls(SimWorkers& world, Process process) : world_(world), process_(std::move(process)) {}
 
   void Begin(Call call) override {
-    if (dead_) return;
+    if (dead_ && call.kind != Kind::kResult) return;
     Dice& dice = world_.dice_;
     Duration takes = milliseconds(dice.Between(1, dice.OneIn(10) ? 9000 : 60));
     int life = 0;
@@ -75,7 +76,7 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
   void Wait(std::unique_lock<std::mutex>& lock, Duration at_most) override {
     lock.unlock();
     if (dead_) {
-      world_.clock_.Advance(at_most);
+      if (!FinishResult()) world_.clock_.Advance(at_most);
     } else if (!process_.step()) {
       FinishUnheard();
     } else {
@@ -88,9 +89,7 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
 
   // The process died. What workers were told to do they may do all the same.
   void FinishUnheard() {
-    auto rest = std::exchange(queue_, {});
-    dead_ = true;
-    for (auto& [at, queued] : rest) {
+    for (auto& [at, queued] : Bury()) {
       if (queued.call.kind != Kind::kCompact) continue;
       life_ = queued.life;
       known_as_ = queued.known;
@@ -99,9 +98,8 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
     }
   }
   void Die() {
-    if (std::exchange(dead_, true)) return;
-    auto rest = std::exchange(queue_, {});
-    for (auto& [at, queued] : rest) {
+    if (dead_) return;
+    for (auto& [at, queued] : Bury()) {
       if (queued.call.kind != Kind::kCompact) continue;
       --world_.workers_[static_cast<size_t>(queued.call.worker)].running;
     }
@@ -121,6 +119,27 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
     std::string known;
   };
 
+  using Queue = std::map<std::pair<Duration, int64_t>, Queued>;
+
+  // What was to be done by others. What the job itself was at is left, and comes to its end without
+  // anything of the world.
+  Queue Bury() {
+    dead_ = true;
+    Queue rest = std::exchange(queue_, {});
+    for (auto at = rest.begin(); at != rest.end();) {
+      const auto next = std::next(at);
+      if (at->second.call.kind == Kind::kResult) queue_.insert(rest.extract(at));
+      at = next;
+    }
+    return rest;
+  }
+  bool FinishResult() {
+    if (queue_.empty()) return false;
+    const auto queued = std::move(queue_.extract(queue_.begin()).mapped());
+    queued.call.run();
+    return true;
+  }
+
   void RunNext(Duration at_most) {
     const Duration now = process_.clock.Monotonic();
     if (queue_.empty()) return world_.clock_.Advance(at_most);
@@ -139,7 +158,7 @@ class SimWorkers::QueuedCalls final : public fleet::Calls {
 
   SimWorkers& world_;
   const Process process_;
-  std::map<std::pair<Duration, int64_t>, Queued> queue_;
+  Queue queue_;
   int64_t number_ = 0;
   int life_ = 0;
   std::string known_as_;
