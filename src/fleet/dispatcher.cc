@@ -1,6 +1,7 @@
 #include "fleet/dispatcher.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <deque>
 #include <fstream>
@@ -49,6 +50,25 @@ class NoLink final : public WorkerLink {
 
 std::string Name(const std::string& address, const std::string& id) {
   return id.empty() ? address : address + " (" + id + ")";
+}
+
+std::string QueueText(const QueueLengths& lengths, Time now) {
+  const auto ms = std::chrono::duration_cast<milliseconds>(now.time_since_epoch()).count();
+  return "{\"waiting_groups\":" + std::to_string(lengths.waiting_groups) +
+         ",\"waiting_bytes\":" + std::to_string(lengths.waiting_bytes) +
+         ",\"running_groups\":" + std::to_string(lengths.running_groups) +
+         ",\"written_at_ms\":" + std::to_string(ms) + "}\n";
+}
+
+// Who reads sees the old text or the new one.
+bool Replace(const std::string& path, const std::string& text) {
+  const std::string scratch = path + ".new";
+  {
+    std::ofstream file(scratch, std::ios::binary | std::ios::trunc);
+    file << text;
+    if (!file.flush().good()) return false;
+  }
+  return std::rename(scratch.c_str(), path.c_str()) == 0;
 }
 
 }  // namespace
@@ -429,33 +449,31 @@ void Dispatcher::Tick() {
   if (DueForDiscovery()) BeginDiscovery();
   Apply(placement_.Tick(Now()));
   OfferKeys();
-  WriteQueueFile();
+  TendQueueFile();
 }
 
-void Dispatcher::WriteQueueFile() {
+void Dispatcher::TendQueueFile() {
   if (options_.queue_file.empty() || writing_queue_) return;
-  const QueueLengths lengths = placement_.queue();
-  if (written_ == lengths) return;
+  std::optional<QueueLengths> lengths;
+  if (!jobs_.empty()) lengths = placement_.queue();
+  if (written_ == lengths && (!lengths || Now() - written_at_ < kQueuePeriod)) return;
   writing_queue_ = true;
   written_ = lengths;
+  written_at_ = Now();
   ++controls_;
-  services_.calls->Begin({.kind = Calls::Kind::kControl, .run = [this, lengths] {
-                            const std::string scratch = options_.queue_file + ".new";
-                            bool good = false;
-                            {
-                              std::ofstream file(scratch, std::ios::binary | std::ios::trunc);
-                              file << "{\"waiting_groups\":" << lengths.waiting_groups
-                                   << ",\"waiting_bytes\":" << lengths.waiting_bytes
-                                   << ",\"running_groups\":" << lengths.running_groups << "}\n";
-                              good = file.flush().good();
-                            }
-                            good = good &&
-                                   std::rename(scratch.c_str(), options_.queue_file.c_str()) == 0;
+  const std::string text = lengths ? QueueText(*lengths, services_.clock.Now()) : std::string();
+  services_.calls->Begin({.kind = Calls::Kind::kControl, .run = [this, text] {
+                            const bool good = text.empty()
+                                                  ? std::remove(options_.queue_file.c_str()) == 0 ||
+                                                        errno == ENOENT
+                                                  : Replace(options_.queue_file, text);
                             const std::lock_guard lock(mutex_);
                             writing_queue_ = false;
                             --controls_;
                             if (!good)
                               Note("fleet.queue_file cannot be written: " + options_.queue_file);
+                            // The last job ended meanwhile, and nobody else would come to it.
+                            if (jobs_.empty()) TendQueueFile();
                             services_.calls->Wake();
                           }});
 }
@@ -547,7 +565,7 @@ Status Dispatcher::Run(const std::vector<group::FleetGroup>& groups, const group
   // Results that nobody could take over.
   std::erase_if(attempts_,
                 [&](const auto& item) { return item.second->job == job && !item.second->calling; });
-  WriteQueueFile();
+  TendQueueFile();
   lock.unlock();
   job->Close();
   if (services_.on_job) services_.on_job(job->story);

@@ -23,6 +23,8 @@
 
 namespace lithify::fleet {
 
+inline constexpr Duration kQueuePeriod = std::chrono::seconds(10);
+
 struct DispatcherOptions {
   group::Distribution distribution = group::Distribution::kAuto;
   int min_workers = 1;
@@ -32,8 +34,10 @@ struct DispatcherOptions {
   Duration control_timeout = std::chrono::seconds(10);  // Of adoptions and the like.
   Duration place_timeout = std::chrono::seconds(10);
   Duration discovery_period = std::chrono::seconds(10);
-  // {"waiting_groups": N, "waiting_bytes": B, "running_groups": M} for whoever adds workers; empty:
-  // none. Written anew whenever it changes, at most once a second. Best effort.
+  // {"waiting_groups": N, "waiting_bytes": B, "running_groups": M, "written_at_ms": T} for whoever
+  // adds workers; empty: none. While there is a job it is written anew whenever it changes, at most
+  // once a second, and at least once per kQueuePeriod: an older one is of somebody who died. With
+  // the last job it is removed. Best effort.
   std::string queue_file;
 };
 
@@ -107,7 +111,7 @@ class Dispatcher final : public group::Fleet {
   void Control(int worker, std::function<void(WorkerLink&)> call);
   void Tick();
   void OfferKeys();
-  void WriteQueueFile();
+  void TendQueueFile();
   void Note(const std::string& text);
   bool DueForDiscovery() const;
   group::Placement Judge(int healthy, int listed) const;
@@ -138,7 +142,8 @@ class Dispatcher final : public group::Fleet {
   std::optional<Duration> discovered_;  // When it was asked last.
   std::optional<Duration> ticked_;
   bool writing_queue_ = false;
-  std::optional<QueueLengths> written_;
+  std::optional<QueueLengths> written_;  // Nothing: the file is not there.
+  Duration written_at_{};
   int controls_ = 0;  // Calls that are not back.
 };
 

@@ -128,6 +128,15 @@ class FixedDiscovery final : public Discovery {
   const Result<std::vector<std::string>> found_;
 };
 
+// As real time, and what a test adds to it.
+struct Hasty final : Clock {
+  std::atomic<int64_t> ahead = 0;
+  SystemClock real;
+  Time Now() const override { return real.Now() + Duration(ahead.load()); }
+  Duration Monotonic() const override { return real.Monotonic() + Duration(ahead.load()); }
+  void Sleep(Duration d) override { real.Sleep(d); }
+};
+
 class DispatcherTest : public testing::Test {
  protected:
   void Begin(int workers, const DispatcherOptions& options = {}) {
@@ -539,14 +548,7 @@ TEST_F(DispatcherTest, KeysGoAlongAndAreRenewedBeforeTheyEnd) {
     loan.expires = clock_.Now() + (lent == 1 ? Duration(seconds(1)) : Duration(hours(9)));
     return std::vector{loan};
   };
-  // Half a minute passes at once.
-  struct Hasty final : Clock {
-    std::atomic<int64_t> ahead = 0;
-    SystemClock real;
-    Time Now() const override { return real.Now() + Monotonic() - real.Monotonic(); }
-    Duration Monotonic() const override { return real.Monotonic() + Duration(ahead.load()); }
-    void Sleep(Duration d) override { real.Sleep(d); }
-  } hasty;
+  Hasty hasty;  // Half a minute passes at once.
   dispatcher_ = std::make_unique<Dispatcher>(
       DispatcherServices{
           .discovery = std::make_unique<FixedDiscovery>(std::vector<std::string>{"w0"}),
@@ -582,31 +584,102 @@ TEST_F(DispatcherTest, WithoutKeysNothingBegins) {
   EXPECT_THAT(workers_[0]->orders, IsEmpty());
 }
 
-TEST_F(DispatcherTest, TheQueueIsWrittenForThoseWhoAddWorkers) {
-  const auto path = std::filesystem::path(testing::TempDir()) /
-                    ("queue-" + MakeUuidV7(clock_, random_) + ".json");
-  DispatcherOptions options;
-  options.queue_file = path.string();
-  Begin(1, options);
-  workers_[0]->holds = true;
-  const auto read = [&] {
-    std::ifstream file(path);
-    return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  };
+class QueueFile : public DispatcherTest {
+ protected:
+  // Without the time.
+  std::string Read() const {
+    std::ifstream file(path_);
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    return text.substr(0, text.find(",\"written_at_ms\":"));
+  }
+  int64_t WrittenAt() const {
+    std::ifstream file(path_);
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    const size_t at = text.find("_ms\":");
+    return at == std::string::npos ? 0 : std::stoll(text.substr(at + 5));
+  }
+  bool WaitFor(const std::function<bool()>& met) {
+    for (int n = 0; n < 1000; ++n) {
+      if (met()) return true;
+      clock_.Sleep(milliseconds(20));
+    }
+    return false;
+  }
+  void Begin() {
+    DispatcherOptions options;
+    options.queue_file = path_.string();
+    workers_.push_back(std::make_unique<FakeWorker>());
+    workers_[0]->status.id = "id0";
+    workers_[0]->holds = true;
+    dispatcher_ = std::make_unique<Dispatcher>(
+        DispatcherServices{
+            .discovery = std::make_unique<FixedDiscovery>(std::vector<std::string>{"w0"}),
+            .make_link =
+                [this](const std::string&) { return std::make_unique<FakeLink>(*workers_[0]); },
+            .clock = hasty_,
+            .random = random_,
+            .calls = std::make_unique<ThreadCalls>(CallThreads{})},
+        options);
+  }
+  ~QueueFile() override {
+    dispatcher_.reset();
+    std::filesystem::remove(path_);
+  }
+
+  Hasty hasty_;
+  const std::filesystem::path path_ = std::filesystem::path(testing::TempDir()) /
+                                      ("queue-" + MakeUuidV7(clock_, random_) + ".json");
+};
+
+TEST_F(QueueFile, IsWrittenForThoseWhoAddWorkersAndGoesWithTheLastJob) {
+  Begin();
   std::string seen;
   std::jthread others([&] {
-    for (int n = 0; n < 1000 && seen.find("\"running_groups\":1") == std::string::npos; ++n) {
-      clock_.Sleep(milliseconds(20));
-      seen = read();
-    }
+    EXPECT_TRUE(WaitFor([&] {
+      seen = Read();
+      return seen.find("\"running_groups\":1") != std::string::npos;
+    }));
     workers_[0]->Let([&] { workers_[0]->holds = false; });
   });
   ASSERT_TRUE(Run(Groups(3)));
   others.join();
-  EXPECT_EQ(seen, "{\"waiting_groups\":2,\"waiting_bytes\":20,\"running_groups\":1}\n");
+  EXPECT_EQ(seen, "{\"waiting_groups\":2,\"waiting_bytes\":20,\"running_groups\":1");
+  EXPECT_TRUE(WaitFor([&] { return !std::filesystem::exists(path_); }));
+}
+
+TEST_F(QueueFile, IsWrittenAnewThoughNothingChanged) {
+  Begin();
+  int64_t first = 0;
+  int64_t second = 0;
+  std::string before;
+  std::string after;
+  std::jthread others([&] {
+    EXPECT_TRUE(WaitFor([&] { return Read().find("\"running_groups\":1") != std::string::npos; }));
+    // What is said at once again is nothing new.
+    first = WrittenAt();
+    before = Read();
+    hasty_.ahead += Duration(kQueuePeriod).count();
+    EXPECT_TRUE(WaitFor([&] { return WrittenAt() >= first + 10'000; }));
+    second = WrittenAt();
+    after = Read();
+    workers_[0]->Let([&] { workers_[0]->holds = false; });
+  });
+  ASSERT_TRUE(Run(Groups(2)));
+  others.join();
+  EXPECT_EQ(before, after);
+  EXPECT_LT(second - first, 60'000);
+}
+
+// Whoever is stopped in the middle of a job leaves nothing that looks as if it waited.
+TEST_F(QueueFile, GoesWhenAJobIsStopped) {
+  Begin();
+  std::jthread stopper([&] {
+    EXPECT_TRUE(WaitFor([&] { return Read().find("\"running_groups\":1") != std::string::npos; }));
+    dispatcher_->Stop();
+  });
+  EXPECT_EQ(Run(Groups(2)).error().code, Code::kCancelled);
   dispatcher_.reset();
-  EXPECT_EQ(read(), "{\"waiting_groups\":0,\"waiting_bytes\":0,\"running_groups\":0}\n");
-  std::filesystem::remove(path);
+  EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
 }  // namespace

@@ -268,8 +268,25 @@ def test_queue_file(tmp_path):
     assert files.read_queue(path, 0, lambda: written + 1e9)[0] == Queue(3, 9, 1)
 
 
+def test_queue_file_that_says_when_it_was_written(tmp_path):
+    path = tmp_path / "queue.json"
+    at = 1_790_000_000
+    path.write_text(f'{{"waiting_groups": 3, "running_groups": 1, "written_at_ms": {at}000}}')
+    assert files.read_queue(path, 35, lambda: at + 34) == (Queue(3, 0, 1), "")
+    queue, remark = files.read_queue(path, 35, lambda: at + 36)
+    assert queue == Queue(), "what died asks for nobody"
+    assert remark == (f"{path}: of 2026-09-21T14:13:20Z, more than 35 s ago: its coordinator has "
+                      "ended: nothing waits")
+    # It does not change from look to look: it is said once.
+    assert files.read_queue(path, 35, lambda: at + 99)[1] == remark
+    assert files.read_queue(path, 0, lambda: at + 1e9)[0] == Queue(3, 0, 1)
+    queue, remark = files.read_queue(path, 35, lambda: at - 61)
+    assert queue == Queue() and "a time to come" in remark
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"waiting_groups": -1}',
-                                  '{"waiting_groups": "3"}', '{"running_groups": true}'])
+                                  '{"waiting_groups": "3"}', '{"running_groups": true}',
+                                  '{"written_at_ms": "now"}'])
 def test_queue_file_that_is_none(tmp_path, text):
     path = tmp_path / "queue.json"
     path.write_text(text)

@@ -1,11 +1,14 @@
 """The two files between this package and the coordinator: addresses to it, its queue from it."""
 
+import datetime
 import json
 import os
 import tempfile
 import time
 
 from lithify_ray.policy import Queue
+
+_AHEAD_SECONDS = 60  # That a clock may have been set back by.
 
 
 def write_workers(path, workers):
@@ -39,21 +42,28 @@ def read_workers(path):
 def read_queue(path, stale_after, wall=time.time):
     """(queue, remark): what the coordinator says, and what is odd about it, or "".
 
-    No file: no coordinator runs, nothing waits. One that was not written for `stale_after` seconds:
-    likewise, since whoever wrote it has ended. One that cannot be understood: (None, why).
+    No file: no coordinator has a job, nothing waits. One that was not written for `stale_after`
+    seconds (0: however old): likewise, since a coordinator that has a job writes it every 10
+    seconds, so that whoever wrote this has ended. One that cannot be understood: (None, why).
     """
     try:
         with open(path, encoding="utf-8") as file:
-            age = wall() - os.fstat(file.fileno()).st_mtime
+            written = os.fstat(file.fileno()).st_mtime
             told = json.load(file)
         queue = Queue(*(_count(told, key)
                         for key in ("waiting_groups", "waiting_bytes", "running_groups")))
+        # What it says itself survives being copied.
+        written = _count(told, "written_at_ms") / 1000 or written
     except FileNotFoundError:
         return Queue(), f"{path}: not there: nothing waits"
     except (OSError, ValueError) as error:
         return None, f"{path}: cannot be read, the number of workers stays: {error}"
-    if stale_after and age > stale_after:
-        return Queue(), f"{path}: not written for {age:.0f} s: nothing waits"
+    if stale_after and wall() - written > stale_after:
+        when = datetime.datetime.fromtimestamp(written, datetime.UTC)
+        return Queue(), (f"{path}: of {when:%Y-%m-%dT%H:%M:%SZ}, more than {stale_after:g} s ago: "
+                         "its coordinator has ended: nothing waits")
+    if written - wall() > max(stale_after, _AHEAD_SECONDS):
+        return Queue(), f"{path}: of a time to come: not believed: nothing waits"
     return queue, ""
 
 

@@ -77,7 +77,7 @@ class Fleet:
     """tick() is called every second or so, by one thread; close() once."""
 
     def __init__(self, name, settings, placement, policy, *, workers_file, queue_file,
-                 stale_after=7200.0, reserve=True, clock=time.monotonic):
+                 stale_after=35.0, reserve=True, clock=time.monotonic):
         self._name = name
         self._settings = settings
         self._placement = placement

@@ -39,9 +39,9 @@ def add_up_arguments(up):
     files.add_argument("--workers-file", default="/run/lithify/workers.json",
                        help="fleet.workers_file")
     files.add_argument("--queue-file", default="/run/lithify/queue.json", help="fleet.queue_file")
-    files.add_argument("--queue-stale-after", type=parse_duration, default="2h",
+    files.add_argument("--queue-stale-after", type=parse_duration, default="35s",
                        help="an older queue file is of a coordinator that ended: nothing waits; "
-                            "to be longer than its fleet.attempt; 0: never")
+                            "one that has a job writes it every 10 s; 0: never")
     worker = up.add_argument_group("each worker")
     worker.add_argument("--worker-config", required=True,
                         help="its configuration: a path on the nodes")
