@@ -1,5 +1,6 @@
 #include "iceberg_text.h"
 
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -113,6 +114,37 @@ std::string DryRunText(const job::RewriteResult& result, bool colour) {
   return out;
 }
 
+double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+Json FleetJson(const job::FleetReport& report) {
+  const job::FleetSums sum = job::SumUp(report.story);
+  Json workers = Json::array();
+  for (const auto& [name, worker] : sum.workers) {
+    workers.push_back({{"worker", name},
+                       {"groups", worker.groups},
+                       {"bytes_in", worker.bytes_in},
+                       {"bytes_out", worker.bytes_out}});
+  }
+  Json groups = Json::array();
+  for (const group::GroupStory& group : report.story.groups) {
+    groups.push_back({{"group", group.number},
+                      {"worker", group.worker.empty() ? Json() : Json(group.worker)},
+                      {"attempts", group.attempts},
+                      {"hedged", group.repeated},
+                      {"failures", group.failures},
+                      {"bytes_in", group.bytes_in},
+                      {"bytes_out", group.bytes_out},
+                      {"seconds", Seconds(group.took)}});
+  }
+  return {{"workers", workers},
+          {"groups", groups},
+          {"attempts", sum.attempts},
+          {"hedged", sum.hedged},
+          {"failed_over", sum.failed_over},
+          {"seconds", Seconds(report.story.took)},
+          {"check_seconds", Seconds(report.checked)}};
+}
+
 }  // namespace
 
 Json RewriteJson(const job::RewriteResult& result) {
@@ -133,6 +165,7 @@ Json RewriteJson(const job::RewriteResult& result) {
               {"snapshot_ids", result.snapshot_ids},
               {"job_id", result.job_id},
               {"distributed", result.distributed},
+              {"fleet", result.fleet ? FleetJson(*result.fleet) : Json()},
               {"attempts", result.attempts},
               {"tiers", result.tiers},
               {"splices", result.splices},

@@ -82,8 +82,8 @@ class Fleet final : public OpenedFleet {
         .calls = std::make_unique<fleet::ThreadCalls>(fleet::CallThreads()),
         .on_job = {}};
     if (told) {
-      services.on_job = [told = std::move(told)](const fleet::JobStory& story) {
-        for (const fleet::GroupStory& group : story.groups) {
+      services.on_job = [told = std::move(told)](const group::FleetStory& story) {
+        for (const group::GroupStory& group : story.groups) {
           for (const std::string& failure : group.failures) {
             told("job " + story.job_id + ", group " + std::to_string(group.number) + ": " +
                  failure);

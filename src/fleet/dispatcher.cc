@@ -86,7 +86,7 @@ struct Dispatcher::Job {
   std::vector<storage::Loan> loans = {};
   int64_t keys = 0;  // Counts how often they were lent.
   std::optional<Duration> renew_at = {};
-  JobStory story = {};
+  group::FleetStory story = {};
 
   // What a group's attempts read, told once. Its own lock: the caller's function is called with it,
   // and not after the job has ended.
@@ -116,6 +116,8 @@ struct Dispatcher::Attempt {
   int worker = 0;
   std::string name;
   int64_t memory_bytes = 0;
+  Duration begun{};
+  Duration took{};
   CancelFlag cancel;
   std::optional<group::GroupResult> result;
   bool sent = false;  // Its order has left.
@@ -228,7 +230,10 @@ void Dispatcher::BeginCompact(const Action& action) {
   attempt->worker = action.worker;
   attempt->name = MakeUuidV7(services_.clock, services_.random);
   attempt->memory_bytes = action.memory_bytes;
-  attempt->job->story.groups[attempt->group].repeated |= action.hedge;
+  attempt->begun = Now();
+  group::GroupStory& story = attempt->job->story.groups[attempt->group];
+  ++story.attempts;
+  story.repeated |= action.hedge;
   names_[action.attempt] = attempt->name;
   if (names_.size() > kNamesMax) names_.erase(names_.begin());
   attempts_[action.attempt] = attempt;
@@ -281,6 +286,7 @@ void Dispatcher::CompactEnded(int64_t id, Attempt& attempt, LinkResult<group::Gr
   Actions actions;
   if (result) {
     attempt.result = std::move(*result);
+    attempt.took = Now() - attempt.begun;
     actions = placement_.OnFinished(id, Now());
   } else if (result.error().transport && result.error().error.code == Code::kLimit) {
     actions = placement_.OnRefused(id, result.error().error, Now());
@@ -340,9 +346,12 @@ void Dispatcher::GroupDone(const Action& action) {
   Job& job = *jobs_.at(action.job);
   const auto group = static_cast<size_t>(action.group);
   const WorkerView& view = placement_.ViewOf(action.worker);
-  GroupStory& story = job.story.groups[group];
-  story.worker = Name(view.address, view.id);
+  group::GroupStory& story = job.story.groups[group];
   group::GroupResult result = std::move(*at->second->result);
+  story.worker = Name(view.address, view.id);
+  story.took = at->second->took;
+  story.bytes_in = result.report.bytes_in;
+  story.bytes_out = result.report.bytes_out;
   attempts_.erase(at);
   if (!story.failures.empty() || story.repeated) {
     std::string note = "rewritten by worker " + story.worker;
@@ -556,6 +565,7 @@ Status Dispatcher::Run(const std::vector<group::FleetGroup>& groups, const group
   std::unique_lock lock(mutex_);
   if (stopping_) return Fail(Code::kCancelled, "stopped on request");
   SetLoans(*job, std::move(loans));
+  const Duration begun = Now();
   auto [number, actions] = placement_.AddJob(sizes, Now());
   job->number = number;
   jobs_[number] = job;
@@ -568,6 +578,8 @@ Status Dispatcher::Run(const std::vector<group::FleetGroup>& groups, const group
   TendQueueFile();
   lock.unlock();
   job->Close();
+  job->story.took = Now() - begun;
+  if (request.on_end) request.on_end(job->story);
   if (services_.on_job) services_.on_job(job->story);
   return status;
 }

@@ -41,21 +41,6 @@ struct DispatcherOptions {
   std::string queue_file;
 };
 
-// How one group came to its result; for reports and metrics.
-struct GroupStory {
-  int64_t number = 0;  // Of its task.
-  std::string worker;  // "10.0.0.3:9140 (id)"; empty: it has none.
-  int64_t bytes = 0;
-  std::vector<std::string> failures;  // "10.0.0.4:9140: connection reset", in order.
-  bool repeated = false;              // It lagged behind, and was given to a second worker.
-};
-
-struct JobStory {
-  std::string job_id;
-  std::vector<GroupStory> groups;  // As they were given.
-  std::vector<std::string> notes;  // Of discovery and of keys.
-};
-
 struct DispatcherServices {
   std::unique_ptr<Discovery> discovery;
   // Quick and without I/O: what cannot be reached says so when it is called. On an error there is
@@ -65,7 +50,7 @@ struct DispatcherServices {
   Random& random;
   std::unique_ptr<Calls> calls;
   // Called once per Run(), before it returns, on its thread.
-  std::function<void(const JobStory&)> on_job = {};
+  std::function<void(const group::FleetStory&)> on_job = {};
 };
 
 class Dispatcher final : public group::Fleet {

@@ -96,6 +96,8 @@ class FakeLink final : public WorkerLink {
     on_progress(7);
     group::GroupResult result;
     result.rows_deleted = order.task.number;  // To know it by.
+    result.report.bytes_in = 10;
+    result.report.bytes_out = 6;
     return result;
   }
 
@@ -161,7 +163,7 @@ class DispatcherTest : public testing::Test {
             .random = random_,
             .calls = std::make_unique<ThreadCalls>(CallThreads{.compact = 16}),
             .on_job =
-                [this](const JobStory& story) {
+                [this](const group::FleetStory& story) {
                   const std::lock_guard lock(story_mutex_);
                   story_ = story;
                 }},
@@ -209,7 +211,7 @@ class DispatcherTest : public testing::Test {
   bool go_on_ = false;
   CancelFlag cancel_;
   std::mutex story_mutex_;  // Two jobs may end at a time.
-  JobStory story_;
+  group::FleetStory story_;
 };
 
 TEST_F(DispatcherTest, PlacesByHowManyAreHealthy) {
@@ -272,7 +274,20 @@ TEST_F(DispatcherTest, EveryGroupIsDoneOnceAndAdoptedBeforeThat) {
   Begin(3);
   for (auto& worker : workers_) worker->status.max_inflight_groups = 2;
   std::atomic<int64_t> read = 0;
-  const auto status = Run(Groups(40), {.on_progress = [&](int64_t bytes) { read += bytes; }});
+  int told = 0;
+  const auto status = Run(Groups(40), {.on_progress = [&](int64_t bytes) { read += bytes; },
+                                       .on_end =
+                                           [&](const group::FleetStory& story) {
+                                             ++told;
+                                             EXPECT_THAT(story.groups, SizeIs(40));
+                                             for (const auto& group : story.groups) {
+                                               EXPECT_GE(story.took, group.took);
+                                               EXPECT_GT(group.took, Duration::zero());
+                                               EXPECT_EQ(group.bytes_in, 10);
+                                               EXPECT_EQ(group.bytes_out, 6);
+                                             }
+                                           }});
+  EXPECT_EQ(told, 1);
   ASSERT_TRUE(status) << status.error().ToString();
   ExpectDone(40);
   size_t adopted = 0;
@@ -325,6 +340,12 @@ TEST_F(DispatcherTest, ABrokenWorkerCostsNothingButItsTime) {
   ExpectDone(6);
   EXPECT_THAT(workers_[1]->adopted, SizeIs(6));
   EXPECT_THAT(workers_[0]->orders, SizeIs(1));
+  const group::GroupStory& first = story_.groups.at(0);
+  EXPECT_EQ(first.worker, "w1 (id1)");
+  EXPECT_EQ(first.attempts, 2);
+  EXPECT_THAT(first.failures, ElementsAre(HasSubstr("w0: transient: connection reset")));
+  EXPECT_EQ(story_.groups.at(5).attempts, 1);
+  EXPECT_THAT(story_.groups.at(5).failures, IsEmpty());
   const auto& retried = results_.at(0)->report.notes;
   ASSERT_THAT(retried, SizeIs(1));
   EXPECT_THAT(retried[0], HasSubstr("rewritten by worker w1 (id1); failed at w0: transient"));

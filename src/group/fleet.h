@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "group/table_group.h"
 #include "storage/s3_loan.h"
@@ -42,12 +43,34 @@ struct FleetGroup {
   int64_t memory_bytes = 0;  // That its rewrite may hold; a worker takes what fits its own bound.
 };
 
+// How one group came to its result; for reports.
+struct GroupStory {
+  int64_t number = 0;  // Of its task.
+  std::string worker;  // "10.0.0.3:9140 (id)"; empty: it has none.
+  int64_t bytes = 0;   // As of FleetGroup.
+  int64_t bytes_in = 0;
+  int64_t bytes_out = 0;
+  Duration took{};                         // On that worker, from its order to its result.
+  int attempts = 0;                        // Orders of it, to whomever.
+  bool repeated = false;                   // It lagged behind, and was given to a second worker.
+  std::vector<std::string> failures = {};  // "10.0.0.4:9140: connection reset", in order.
+};
+
+struct FleetStory {
+  std::string job_id;
+  std::vector<GroupStory> groups;  // As they were given.
+  std::vector<std::string> notes;  // Of discovery and of keys.
+  Duration took{};                 // From the first order to the last result that was looked at.
+};
+
 struct FleetJob {
   // Keys for the table's files alone, as fresh as they can be had; called once per job and again
   // before what it gave last runs out; from any thread, one call at a time. Never a token of the
   // catalog (Q13). Empty: workers use keys of their own configuration, where they have any.
   std::function<Result<std::vector<storage::Loan>>()> loans = {};
   std::function<void(int64_t)> on_progress = {};  // Bytes of input; any thread.
+  // Once, before Run() returns, on its thread.
+  std::function<void(const FleetStory&)> on_end = {};
 };
 
 // Thread-safe: jobs may run at the same time; they share the workers' capacity.

@@ -79,10 +79,24 @@ class NearFleet final : public group::Fleet {
       results.push_back(One(group.task, job, cancel));
       if (results.back() && lie) lie(results.size() - 1, *results.back());
     }
+    group::FleetStory story;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      story.groups.push_back({.number = groups[i].task.number,
+                              .worker = i % 2 == 0 ? "a" : "b",
+                              .bytes = groups[i].bytes,
+                              .bytes_in = results[i] ? results[i]->report.bytes_in : 0,
+                              .bytes_out = results[i] ? results[i]->report.bytes_out : 0,
+                              .attempts = 1});
+    }
+    story.groups[0].failures = {"b: reset"};
+    story.groups[0].attempts = 2;
+    story.groups[1].repeated = true;
+    story.groups[1].attempts = 2;
     ForEach(groups.size(), at_once, [&](size_t n) {
       const size_t i = groups.size() - 1 - n;
       done(i, std::move(results[i]));
     });
+    if (job.on_end) job.on_end(story);
     return {};
   }
   Result<group::GroupResult> One(const group::GroupTask& task, const group::FleetJob& job,
@@ -211,6 +225,18 @@ TEST_F(FleetJobTest, ResultsThatComeTogetherAreCommittedInThePlansOrder) {
     planned.push_back(result->live.partitions[static_cast<size_t>(file.partition)].values);
   }
   EXPECT_TRUE(committed == planned);
+
+  ASSERT_TRUE(result->fleet);
+  const FleetSums sums = SumUp(result->fleet->story);
+  EXPECT_EQ(sums.attempts, kDays + 2);
+  EXPECT_EQ(sums.hedged, 1);
+  EXPECT_EQ(sums.failed_over, 1);
+  ASSERT_EQ(sums.workers.size(), 2u);
+  EXPECT_EQ(sums.workers.at("a").groups, kDays / 2);
+  EXPECT_EQ(sums.workers.at("a").bytes_in + sums.workers.at("b").bytes_in, result->bytes_in);
+  EXPECT_EQ(sums.workers.at("a").bytes_out + sums.workers.at("b").bytes_out, result->bytes_out);
+  EXPECT_THAT(result->notes, testing::Contains("by 2 workers: 24 groups in 26 attempts, 1 repeated "
+                                               "for lagging behind, 1 after a failure"));
 }
 
 // One of many that is not right: nothing is committed, what is right is removed, and what is not

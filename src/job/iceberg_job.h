@@ -27,6 +27,7 @@
 #include "base/result.h"
 #include "catalog/catalog.h"
 #include "group/fleet.h"
+#include "job/fleet_report.h"
 #include "observe/audit_log.h"
 #include "observe/progress.h"
 #include "plan/iceberg_plan.h"
@@ -103,6 +104,7 @@ struct RewriteResult {
   std::vector<int64_t> snapshot_ids;   // Every commit of this job, oldest first.
   std::string job_id;
   bool distributed = false;
+  std::optional<FleetReport> fleet;  // Of the last attempt, where it was distributed.
   int attempts = 0;
 
   plan::RewritePlan plan;                    // Of the last attempt.

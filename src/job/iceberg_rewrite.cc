@@ -321,6 +321,7 @@ Status IcebergRewrite::RewriteGroups() {
 
 Result<IcebergRewrite::Way> IcebergRewrite::PlaceGroups() {
   result_.distributed = false;
+  result_.fleet.reset();
   if (result_.plan.groups.empty()) return Way::kHere;
   if (services_.fleet == nullptr) {
     if (request_.distribution != group::Distribution::kRequire) return Way::kHere;
@@ -365,7 +366,15 @@ Status IcebergRewrite::RewriteOnFleet() {
     const auto& error = work_[g].error;
     return !error || error->code == Code::kUnsupported || request_.partial_progress;
   };
-  LITHIFY_TRY(services_.fleet->Run(tasks, job, take, cancel_));
+  job.on_end = [this](const group::FleetStory& story) {
+    result_.fleet.emplace(FleetReport{.story = story});
+  };
+  const Status ran = services_.fleet->Run(tasks, job, take, cancel_);
+  if (result_.fleet) {
+    for (const GroupWork& work : work_) result_.fleet->checked += work.checked;
+    result_.notes.push_back(FleetSummary(result_.fleet->story));
+  }
+  LITHIFY_TRY(Status(ran));
   LITHIFY_TRY(cancel_.Check());
   if (!guard::kFleetNamedPaths) return {};
   return NamePathsHere();
@@ -378,12 +387,14 @@ void IcebergRewrite::TakeResult(const group::GroupTask& task, Result<group::Grou
   if (result) {
     work.result = std::move(*result);
     Status right;
+    const Duration begin = services_.clock.Monotonic();
     try {
       right = CheckFleetResult({GroupParts(), View(), task, result_.plan.groups[g].data_files},
                                work.result);
     } catch (const std::exception& e) {
       right = Fail(FromException(e, result_.table));
     }
+    work.checked = services_.clock.Monotonic() - begin;
     work.done = right.has_value();
     // What was not found right is not removed: it may name files that are the table's.
     work.keep_outputs = !work.done;

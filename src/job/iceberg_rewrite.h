@@ -41,6 +41,7 @@ class IcebergRewrite {
     std::optional<Error> error;  // Known failure: nothing of the group is left.
     // As evidence against the worker that wrote them.
     bool keep_outputs = false;
+    Duration checked{};
     group::GroupResult result;  // Its outputs are there until they are committed or removed.
   };
 

@@ -119,6 +119,35 @@ def test_nobody_there(lake):
     assert lake.rows("t") == expected
 
 
+def test_who_did_what(lake, tmp_path):
+    """Each group with its worker, for programs and for people."""
+    expected = partitioned(lake)
+    workers = [Worker(tmp_path / "fleet", "worker.max_inflight_groups=1", name=f"w{number}")
+               for number in range(2)]
+    try:
+        done = lake.run("rewrite-data-files", "t", "--rewrite-all", *fleet_args(*workers)).json
+    finally:
+        for one in workers:
+            one.stop()
+    fleet = done["fleet"]
+    assert [group["group"] for group in fleet["groups"]] == list(range(REGIONS))
+    for total in ("bytes_in", "bytes_out"):
+        assert sum(group[total] for group in fleet["groups"]) == done[total] > 0
+        assert sum(worker[total] for worker in fleet["workers"]) == done[total]
+    names = {worker["worker"]: worker["groups"] for worker in fleet["workers"]}
+    assert sum(names.values()) == REGIONS
+    assert {name.split(" ")[0] for name in names} <= {one.address for one in workers}
+    assert all(group["worker"] in names and not group["failures"]
+               and 0 < group["seconds"] <= fleet["seconds"] for group in fleet["groups"])
+    assert fleet["attempts"] == REGIONS + fleet["hedged"] and fleet["failed_over"] == 0
+    assert fleet["check_seconds"] > 0
+    assert any(note.startswith("by ") and f": {REGIONS} groups in " in note
+               for note in done["notes"])
+    assert lake.rows("t") == expected
+    here = lake.run("rewrite-data-files", "t", "--rewrite-all").json
+    assert here["fleet"] is None and here["distributed"] is False
+
+
 def test_a_wrong_secret_ends_the_job_at_once(lake, tmp_path):
     """R127: an application error; no other worker is asked, and nothing is written."""
     expected = partitioned(lake)
