@@ -3,10 +3,11 @@
 # module that is not listed, or a third-party header of a library that the module may not use.
 #
 # lithify_module(NAME USES base storage THIRD_PARTY Arrow::arrow)
-set(LITHIFY_MODULES base net config observe storage table catalog plan rewrite group commit fleet job embed flightsql sql serve maintain)
+set(LITHIFY_MODULES base net http config observe storage table catalog plan rewrite group commit fleet job embed flightsql sql serve maintain)
 
 set(LITHIFY_MAY_USE_base)
 set(LITHIFY_MAY_USE_net base)
+set(LITHIFY_MAY_USE_http base net)
 set(LITHIFY_MAY_USE_observe base storage)
 set(LITHIFY_MAY_USE_storage base net)
 set(LITHIFY_MAY_USE_table base storage)
@@ -22,7 +23,7 @@ set(LITHIFY_MAY_USE_commit base storage catalog table)
 set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite group commit)
 set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite group job)
 set(LITHIFY_MAY_USE_flightsql base)
-set(LITHIFY_MAY_USE_serve base net config observe storage catalog table plan rewrite group job embed flightsql sql)
+set(LITHIFY_MAY_USE_serve base net http config observe storage catalog table plan rewrite group job embed flightsql sql)
 set(LITHIFY_MAY_USE_maintain base config net observe storage catalog table plan group job embed)
 
 # What acts for callers and what acts on its own as a second identity never reach each other, by
@@ -51,9 +52,10 @@ foreach(_pair IN ITEMS "serve;maintain" "maintain;serve")
 endforeach()
 
 # Include path prefixes of third-party libraries, per module; all others get none.
-set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ duckdb.h google/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h libdeflate.h snappy roaring/ CLI/ sqlite3.h curl/ expat.h cjose/)
+set(LITHIFY_THIRD_PARTY_INCLUDES arrow/ parquet/ duckdb.h google/ nlohmann/ toml++/ openssl/ xxhash.h zstd.h zlib.h libdeflate.h snappy roaring/ CLI/ sqlite3.h curl/ expat.h cjose/ microhttpd.h)
 set(LITHIFY_MAY_INCLUDE_base roaring/)
 set(LITHIFY_MAY_INCLUDE_net cjose/ curl/ nlohmann/ openssl/)
+set(LITHIFY_MAY_INCLUDE_http microhttpd.h)
 set(LITHIFY_MAY_INCLUDE_catalog sqlite3.h nlohmann/)
 set(LITHIFY_MAY_INCLUDE_observe nlohmann/ openssl/)
 set(LITHIFY_MAY_INCLUDE_table nlohmann/ zlib.h zstd.h snappy)

@@ -52,6 +52,9 @@ Status Serve(const Options& options) {
   LITHIFY_TRY(server->Start());
   std::printf("lithify serves Flight SQL at %s, catalogs: %s\n", server->location().c_str(),
               server->catalogs().c_str());
+  if (!server->probes().empty()) {
+    std::printf("lithify answers probes at %s\n", server->probes().c_str());
+  }
   std::fflush(stdout);
   signals.Wait();
   daemon::Tell(kProgram, "stopping");

@@ -72,6 +72,9 @@ Result<Configurations> Load(const Options& options) {
 void TellStart(const serve::Server& server, const Configurations& config) {
   std::printf("lithify serves Flight SQL at %s, catalogs: %s\n", server.location().c_str(),
               server.catalogs().c_str());
+  if (!server.probes().empty()) {
+    std::printf("lithify answers probes at %s\n", server.probes().c_str());
+  }
   const maintain::MaintenanceConfig& maintenance = config.maintain.maintenance;
   if (config.maintains()) {
     std::printf("lithify maintains %s, mode %s\n", maintenance.catalog.c_str(),

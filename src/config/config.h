@@ -45,6 +45,7 @@ struct ServerConfig {
   std::string tls_key_file;
   std::string tls_client_ca_file;  // Clients must show a certificate of it. Empty: none asked for.
   bool allow_plaintext = false;    // Without TLS beyond loopback.
+  std::string health_listen;       // HTTP, for probes: host and port. Empty: none.
   std::string catalog;             // Of names without one. Empty: the only one there is.
   // Tables of REST catalogs whose locations are local files: every caller who may create a table
   // could make this process read and write files of its own user.

@@ -145,6 +145,7 @@ std::vector<HiveField> ServerFields() {
       TextField("server.tls_key_file", AT(server.tls_key_file)),
       TextField("server.tls_client_ca_file", AT(server.tls_client_ca_file)),
       BoolField("server.allow_plaintext", AT(server.allow_plaintext)),
+      TextField("server.health_listen", AT(server.health_listen)),
       TextField("server.catalog", AT(server.catalog)),
       BoolField("server.local_files", AT(server.local_files)),
       CountField("server.statements_max", 1, 100'000, AT(server.statements_max)),

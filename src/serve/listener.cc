@@ -280,6 +280,8 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
            std::to_string(port());
   }
 
+  bool draining() const override { return running_.draining(); }
+
   void Stop() override {
     running_.Drain(services_.config.drain);
     services_.jobs.CancelAll();

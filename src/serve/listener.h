@@ -42,6 +42,8 @@ class Listener {
 
   // "grpc+tls://0.0.0.0:50051", with the port that was taken.
   virtual std::string location() const = 0;
+  // Whether it ends: no statement begins any more. Any thread.
+  virtual bool draining() const = 0;
   // No new calls; running ones have server.drain to end, then they are cancelled. Blocks.
   virtual void Stop() = 0;
 };

@@ -8,6 +8,7 @@
 #include "embed/environment.h"
 #include "serve/audit_trail.h"
 #include "serve/executor.h"
+#include "serve/health.h"
 #include "serve/identity.h"
 #include "serve/job_registry.h"
 #include "serve/listener.h"
@@ -61,11 +62,30 @@ class FlightSqlServer final : public Server {
                                                    .clock = clock_,
                                                    .random = random_,
                                                    .version = version_}));
+    return StartProbes();
+  }
+
+  // After the other: what is asked has begun by then, and a probe that is not answered waits.
+  Status StartProbes() {
+    if (config_.server.health_listen.empty()) return {};
+    auto probes =
+        ListenForProbes(config_.server.health_listen, [this] { return listener_->draining(); });
+    if (!probes) {
+      listener_->Stop();
+      return Fail(std::move(probes.error()));
+    }
+    probes_ = *std::move(probes);
     return {};
   }
 
   std::string location() const override { return listener_->location(); }
-  void Stop() override { listener_->Stop(); }
+  std::string probes() const override {
+    return probes_ ? "http://" + probes_->address() : std::string();
+  }
+  void Stop() override {
+    listener_->Stop();
+    probes_.reset();  // It told that the server drains.
+  }
 
  private:
   const config::HiveConfig config_;
@@ -79,6 +99,7 @@ class FlightSqlServer final : public Server {
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<AuditTrail> audit_;
   std::unique_ptr<Listener> listener_;
+  std::unique_ptr<http::Listener> probes_;
 };
 
 }  // namespace

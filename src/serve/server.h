@@ -33,11 +33,13 @@ class Server {
   virtual std::vector<std::string> Warnings() const = 0;
   virtual std::string catalogs() const = 0;  // "lake, other", sorted.
 
-  // Opens the audit log and listens, on threads of its own. Once. Errors as Listener::Start, and
-  // of the audit log.
+  // Opens the audit log and listens, on threads of its own. Once. Errors as Listener::Start and
+  // ListenForProbes, and of the audit log.
   virtual Status Start() = 0;
   // Once started: "grpc+tls://0.0.0.0:50051", with the port that was taken.
   virtual std::string location() const = 0;
+  // Likewise, of what probes ask: "http://127.0.0.1:8081"; empty: there is none.
+  virtual std::string probes() const = 0;
   // Once started: no new calls; running ones have server.drain to end, then they are cancelled.
   // Blocks.
   virtual void Stop() = 0;

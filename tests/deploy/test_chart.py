@@ -293,6 +293,21 @@ def test_clients_of_the_server(sets):
 
 # How it runs.
 
+@pytest.mark.parametrize("name", ["apart", "together"])
+def test_the_server_is_asked_over_http(sets, name):
+    """Also where it wants certificates of its clients; by the kubelet alone."""
+    one = container(sets[name], "server")
+    port, = [port["containerPort"] for port in one["ports"] if port["name"] == "probes"]
+    assert f"--set=server.health_listen=0.0.0.0:{port}" in one["args"]
+    for probe, path in (("startupProbe", "readyz"), ("readinessProbe", "readyz"),
+                        ("livenessProbe", "healthz")):
+        assert one[probe]["httpGet"] == {"path": f"/{path}", "port": "probes"}
+    service = sets[name]["Service", "demo-lithify-server"]["spec"]
+    assert [port["targetPort"] for port in service["ports"]] == ["flight-sql"]
+    for rule in policy(sets[name], "server")["ingress"]:
+        assert [port["port"] for port in rule["ports"]] == ["flight-sql"]
+
+
 def test_workers(sets):
     one = container(sets["apart"], "worker")
     worker = tomllib.loads(

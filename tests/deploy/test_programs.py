@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from conftest import HERE, ROOT, SETS
-from test_chart import container, pod, probe_commands
+from test_chart import container, pod
 
 BUILT = pathlib.Path(os.environ.get("LITHIFY_BIN", ROOT / "build" / "bin" / "lithify")).parent
 COMPONENTS = [(name, component) for name in SETS for component in ("server", "maintain", "worker")
@@ -87,6 +87,17 @@ def test_arguments_are_accepted(sets, name, component, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def probe_of(one):
+    """What asks as the readiness probe does; None: there is none, or it needs a cluster."""
+    probe = one.get("readinessProbe", {})
+    if "httpGet" not in probe:
+        return probe.get("exec", {}).get("command")
+    port, = [port["containerPort"] for port in one["ports"]
+             if port["name"] == probe["httpGet"]["port"]]
+    return ["curl", "-fsS", "--max-time", str(probe["timeoutSeconds"]),
+            f"http://127.0.0.1:{port}{probe['httpGet']['path']}"]
+
+
 def run_as_in_a_pod(resources, component, tmp_path, secrets_group=None):
     """What pod.py says of it, and what the program said."""
     one, spec = container(resources, component), pod(resources, component)
@@ -117,7 +128,7 @@ def run_as_in_a_pod(resources, component, tmp_path, secrets_group=None):
         "fs_group": context["fsGroup"], "programs": str(BUILT), "libraries": libraries,
         "env": {variable["name"]: variable["value"] for variable in one["env"]},
         "command": [*one["command"], *arguments_of(one)],
-        "probe": one.get("readinessProbe", {}).get("exec", {}).get("command")}))
+        "probe": probe_of(one)}))
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", sys.executable,
          HERE / "pod.py", tmp_path / "spec.json"], capture_output=True, text=True, timeout=180,
@@ -136,7 +147,7 @@ def test_runs_in_its_pod(sets, name, component, tmp_path):
     """With a read-only root, as nobody in particular, without a capability: it becomes ready by its
     own probe, and ends in time when it is told to."""
     told, log = run_as_in_a_pod(sets[name], component, tmp_path)
-    ready = 0 if probe_commands(container(sets[name], component)) else None
+    ready = 0 if probe_of(container(sets[name], component)) else None
     assert told == {"ready": ready, "writes": [], "exit": 0}, log
 
 

@@ -34,6 +34,12 @@ class Server:
         assert line.startswith("lithify serves Flight SQL at "), self.errors.read_text()
         self.url = line.split(" at ", 1)[1].split(",", 1)[0]
 
+    def probes_url(self):
+        """Of one with server.health_listen, once."""
+        line = self.process.stdout.readline()
+        assert line.startswith("lithify answers probes at http://"), line
+        return line.split(" at ", 1)[1].strip()
+
     def stop(self, how=signal.SIGTERM, code=0):
         if self.process.poll() is None:
             self.process.send_signal(how)

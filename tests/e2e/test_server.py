@@ -352,6 +352,64 @@ def probe_code(server, what):
                           timeout=60, check=False).returncode
 
 
+# --- probes over HTTP ----------------------------------------------------------------------------
+
+def curl(url, *args):
+    """(Status, body); status 0: no answer."""
+    done = subprocess.run(
+        ["curl", "-s", "--noproxy", "*", "--max-time", "20", "-w", "\n%{http_code}", *args, url],
+        capture_output=True, text=True, check=False)
+    body, _, status = done.stdout.rpartition("\n")
+    return int(status), body
+
+
+@pytest.mark.parametrize("program", [servers.PROGRAM, servers.DAEMON])
+def test_probes_by_curl(lake, start, program):
+    server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'),
+                   "--set", "server.health_listen=127.0.0.1:0", program=program)
+    probes = server.probes_url()
+    assert curl(probes + "/healthz") == (200, "ok\n")
+    assert curl(probes + "/readyz") == (200, "ok\n")
+    assert curl(probes + "/readyz", "--head")[0] == 200
+    # Nothing else is told, nor taken.
+    for path in ("/", "/metrics", "/healthz/", "/readyz/../healthz2", "/v1/config"):
+        assert curl(probes + path) == (404, "not found\n"), path
+    assert curl(probes + "/healthz", "--data", "x=y")[0] == 405
+    assert curl(probes + "/healthz", "--request", "GET", "--data", "x=y")[0] == 413
+    assert curl(probes + "/healthz", "--header", "X: " + "x" * 100_000)[0] in (0, 431)
+    assert curl(probes + "/healthz") == (200, "ok\n")
+    server.stop()
+    assert curl(probes + "/healthz")[0] == 0
+
+
+def test_probes_over_http_of_a_server_that_ends(lake, slow):
+    server = slow("--set", "server.drain=30s", "--set", "server.health_listen=127.0.0.1:0")
+    probes = server.probes_url()
+    call = server.start(REWRITE)
+    wait_for_job(server, "running")
+    server.process.send_signal(signal.SIGTERM)
+    end = time.monotonic() + 10
+    while curl(probes + "/readyz")[0] == 200:
+        assert time.monotonic() < end
+    assert curl(probes + "/readyz") == (503, "draining\n")
+    assert curl(probes + "/healthz") == (200, "ok\n")
+    call.communicate(timeout=60)
+    assert call.returncode == 0
+    server.stop()
+
+
+def test_an_address_for_probes_that_is_taken(lake, start, tmp_path):
+    first = start(servers.lake_config(lake), "--set", "server.health_listen=127.0.0.1:0")
+    taken = first.probes_url().removeprefix("http://")
+    for listen, why in ((taken, "Address already in use"), ("8081", "must be host:port")):
+        done = subprocess.run(
+            [servers.PROGRAM, "--config", first.config, "--set", "server.listen=127.0.0.1:0",
+             "--set", f"server.health_listen={listen}"], capture_output=True, text=True,
+            timeout=60, check=False, env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "other")})
+        assert done.returncode == cli.USAGE, done.stderr
+        assert why in done.stderr and "server.health_listen" in done.stderr
+
+
 def test_health_check_and_types(served):
     with flight.connect(served.url) as client:
         (answer,) = client.do_action(flight.Action("HealthCheck", b""))

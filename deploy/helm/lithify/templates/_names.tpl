@@ -57,7 +57,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 {{- if and .Values.server.enabled (not .Values.server.tls.existingSecret) -}}
-{{- fail "server.tls.existingSecret: the server needs a certificate (tls.crt, tls.key, ca.crt)" -}}
+{{- fail "server.tls.existingSecret: the server needs a certificate (tls.crt, tls.key; ca.crt with mutual)" -}}
 {{- end -}}
 {{- if and (include "lithify.together" .) (eq .Values.maintain.form "cronjob") -}}
 {{- fail "maintain.form: cronjob needs coordinator.form = apart" -}}
@@ -176,6 +176,7 @@ tolerations:
 - --set=server.tls_client_ca_file=/run/secrets/lithify-server/ca.crt
 {{- end }}
 - --set=server.drain={{ .Values.server.drainSeconds }}s
+- --set=server.health_listen=0.0.0.0:{{ .Values.server.healthPort }}
 {{- end -}}
 
 {{- define "lithify.principalArguments" -}}
@@ -258,20 +259,6 @@ storageClassName: {{ . }}
 resources:
   requests:
     storage: {{ .Values.persistence.size }}
-{{- end -}}
-
-{{/* A server that asks for certificates gets none from a probe: then whether it listens. */}}
-{{- define "lithify.serverProbe" -}}
-{{- if .Values.server.tls.mutual -}}
-tcpSocket: {port: flight-sql}
-{{- else -}}
-exec:
-  command:
-    - lithify-sql
-    - --health
-    - --url=grpc+tls://localhost:{{ .Values.server.port }}
-    - --ca-file=/run/secrets/lithify-server/ca.crt
-{{- end -}}
 {{- end -}}
 
 {{- define "lithify.workerProbe" -}}
