@@ -14,11 +14,11 @@
 
 #include "config/worker.h"
 #include "daemon/daemon.h"
-#include "daemon/read_whole.h"
 #include "fleet/flight_link.h"
 #include "fleet/flight_worker.h"
 #include "fleet/table_attempt.h"
 #include "rewrite/parquet_runner.h"
+#include "storage/read_whole.h"
 #include "storage/secret_file.h"
 
 namespace lithify {
@@ -50,12 +50,18 @@ Result<config::WorkerConfig> Load(const Options& options) {
   LITHIFY_TRY_ASSIGN(const auto overrides, config::ParseOverrides(options.set));
   std::string text;
   if (!options.config_file.empty()) {
-    LITHIFY_TRY_ASSIGN(text, daemon::ReadWhole(options.config_file, "--config"));
+    LITHIFY_TRY_ASSIGN(text, storage::ReadWhole(options.config_file, "--config"));
   }
   const config::Environment environment = config::ProcessEnvironment();
   auto loaded = config::LoadWorkerConfig({text, options.config_file, environment, overrides});
   Wipe(text);  // A secret may stand in it.
   return loaded;
+}
+
+Result<Secret> ReadKey(const std::string& path, const char* what) {
+  auto key = storage::ReadSecretFile(path);
+  if (!key) return Fail(std::move(key.error()).In(what));
+  return key;
 }
 
 Result<fleet::FleetKey> KeyOf(const config::WorkerConfig& config) {
@@ -71,14 +77,12 @@ Result<fleet::FlightWorkerOptions> Listening(const config::WorkerConfig& config)
   options.listen = config.listen;
   options.told = [](const std::string& line) { daemon::Tell(kProgram, line); };
   if (!config.tls_cert.empty()) {
-    LITHIFY_TRY_ASSIGN(options.tls_cert, daemon::ReadWhole(config.tls_cert, "worker.tls_cert"));
-    LITHIFY_TRY_ASSIGN(std::string key, daemon::ReadWhole(config.tls_key, "worker.tls_key"));
-    options.tls_key = Secret(key);
-    Wipe(key);
+    LITHIFY_TRY_ASSIGN(options.tls_cert, storage::ReadWhole(config.tls_cert, "worker.tls_cert"));
+    LITHIFY_TRY_ASSIGN(options.tls_key, ReadKey(config.tls_key, "worker.tls_key"));
   }
   if (!config.tls_client_ca.empty()) {
     LITHIFY_TRY_ASSIGN(options.tls_client_ca,
-                       daemon::ReadWhole(config.tls_client_ca, "worker.tls_client_ca"));
+                       storage::ReadWhole(config.tls_client_ca, "worker.tls_client_ca"));
   }
   LITHIFY_TRY(fleet::CheckListening(options));
   return options;
@@ -148,13 +152,11 @@ Status Probe(const Options& options) {
   link.address = options.probe;
   link.tls = !options.ca.empty();
   if (link.tls) {
-    LITHIFY_TRY_ASSIGN(link.ca, daemon::ReadWhole(options.ca, "--ca"));
+    LITHIFY_TRY_ASSIGN(link.ca, storage::ReadWhole(options.ca, "--ca"));
   }
   if (!options.cert.empty()) {
-    LITHIFY_TRY_ASSIGN(link.client_cert, daemon::ReadWhole(options.cert, "--cert"));
-    LITHIFY_TRY_ASSIGN(std::string key, daemon::ReadWhole(options.key, "--key"));
-    link.client_key = Secret(key);
-    Wipe(key);
+    LITHIFY_TRY_ASSIGN(link.client_cert, storage::ReadWhole(options.cert, "--cert"));
+    LITHIFY_TRY_ASSIGN(link.client_key, ReadKey(options.key, "--key"));
   }
   return fleet::ProbeWorker(link, kProbeTimeout);
 }

@@ -5,12 +5,12 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "daemon/read_whole.h"
 #include "fleet/calls.h"
 #include "fleet/discovery.h"
 #include "fleet/dispatcher.h"
 #include "fleet/flight_link.h"
 #include "fleet/seal.h"
+#include "storage/read_whole.h"
 #include "storage/secret_file.h"
 
 namespace lithify::apps {
@@ -18,7 +18,7 @@ namespace {
 
 Result<std::string> ReadPem(const std::string& path, const char* key) {
   if (path.empty()) return std::string();
-  return daemon::ReadWhole(path, key);
+  return storage::ReadWhole(path, key);
 }
 
 Result<std::unique_ptr<fleet::Discovery>> MakeDiscovery(const config::FleetConfig& config) {

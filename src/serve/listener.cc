@@ -11,8 +11,6 @@
 
 #include <chrono>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -26,6 +24,8 @@
 #include "serve/sql_info.h"
 #include "serve/statement_store.h"
 #include "serve/statement_stream.h"
+#include "storage/read_whole.h"
+#include "storage/secret_file.h"
 
 namespace lithify::serve {
 namespace {
@@ -212,11 +212,6 @@ struct Running {
   observe::Progress& progress() const { return job ? *job : *silent; }
 };
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 Result<flight::FlightServerOptions> MakeOptions(const config::ServerConfig& config) {
   const auto parsed = net::ParseAddress(config.listen);
   if (!parsed) return Fail(Error(parsed.error()).In("server.listen"));
@@ -235,21 +230,16 @@ Result<flight::FlightServerOptions> MakeOptions(const config::ServerConfig& conf
   flight::FlightServerOptions options(*location);
   options.auth_handler = std::make_shared<flight::NoOpAuthHandler>();  // Middleware does it.
   if (!tls) return options;
-  flight::CertKeyPair pair{.pem_cert = ReadFile(config.tls_cert_file),
-                           .pem_key = ReadFile(config.tls_key_file)};
-  if (pair.pem_cert.empty() || pair.pem_key.empty()) {
-    return Fail(Code::kInvalid, "cannot be read, or is empty",
-                pair.pem_cert.empty() ? "server.tls_cert_file = \"" + config.tls_cert_file + "\""
-                                      : "server.tls_key_file = \"" + config.tls_key_file + "\"");
-  }
-  options.tls_certificates.push_back(std::move(pair));
+  LITHIFY_TRY_ASSIGN(std::string certificate,
+                     storage::ReadWhole(config.tls_cert_file, "server.tls_cert_file"));
+  auto key = storage::ReadSecretFile(config.tls_key_file);
+  if (!key) return Fail(std::move(key.error()).In("server.tls_key_file"));
+  options.tls_certificates.push_back(
+      {.pem_cert = std::move(certificate), .pem_key = key->Reveal()});
   if (config.tls_client_ca_file.empty()) return options;
-  options.root_certificates = ReadFile(config.tls_client_ca_file);
+  LITHIFY_TRY_ASSIGN(options.root_certificates,
+                     storage::ReadWhole(config.tls_client_ca_file, "server.tls_client_ca_file"));
   options.verify_client = true;
-  if (options.root_certificates.empty()) {
-    return Fail(Code::kInvalid, "cannot be read, or is empty",
-                "server.tls_client_ca_file = \"" + config.tls_client_ca_file + "\"");
-  }
   return options;
 }
 

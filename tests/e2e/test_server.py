@@ -730,6 +730,23 @@ def test_other_wrong_configurations(lake, tmp_path):
     assert "server.catalog" in refused(tmp_path, rest, "--set", "server.catalog=other")
 
 
+def test_a_key_that_everybody_may_read(lake, start, certificates, tmp_path):
+    """As with every other secret in a file."""
+    key = tmp_path / "server.key"
+    key.write_bytes((certificates / "server.key").read_bytes())
+    tls = ("--set", f"server.tls_cert_file={certificates / 'server.crt'}",
+           "--set", f"server.tls_key_file={key}")
+    key.chmod(0o644)
+    done = subprocess.run(
+        [servers.PROGRAM, "--config", start(servers.lake_config(lake)).config,
+         "--set", "server.listen=127.0.0.1:0", *tls], capture_output=True, text=True, timeout=60,
+        check=False, env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")})
+    assert done.returncode == 1 and "chmod" in done.stderr, done.stderr
+    assert "server.tls_key_file" in done.stderr
+    key.chmod(0o640)  # Those of its group may, as with secrets that Kubernetes mounts.
+    assert start(servers.lake_config(lake), *tls).url.startswith("grpc+tls://")
+
+
 def test_no_token_is_unauthenticated(lake, start):
     server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'))
     with flight.connect(server.url) as client:

@@ -261,6 +261,26 @@ def test_configurations_that_are_refused(tmp_path):
                    "--set", f"worker.secret_file={secret}").returncode == 0
 
 
+def test_a_key_that_everybody_may_read(worker, tmp_path):
+    """Of the worker, and of who asks it: as fleet.tls_key is."""
+    cert, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=worker",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+                   check=True, capture_output=True)
+    config = [part for text in (f"worker.secret={SECRET}", f"worker.tls_cert={cert}",
+                                f"worker.tls_key={key}") for part in ("--set", text)]
+    probe = ["--probe", worker.address, "--ca", cert, "--cert", cert, "--key", key]
+    key.chmod(0o644)
+    for args in (["--check", *config], probe):
+        done = program(*args)
+        assert done.returncode == 1 and "chmod" in done.stderr, done.stderr
+        assert "tls_key" in done.stderr or "--key" in done.stderr
+    key.chmod(0o640)
+    assert program("--check", *config).returncode == 0
+    assert "chmod" not in program(*probe).stderr
+
+
 def test_probes(worker):
     assert program("--probe", worker.address).returncode == 0
     worker.stop()

@@ -1,9 +1,9 @@
-#include "daemon/read_whole.h"
+#include "storage/read_whole.h"
 
 #include <fstream>
 #include <iterator>
 
-namespace lithify::daemon {
+namespace lithify::storage {
 
 Result<std::string> ReadWhole(const std::string& path, std::string_view what) {
   constexpr size_t kBytesMax = size_t{4} << 20;
@@ -16,4 +16,4 @@ Result<std::string> ReadWhole(const std::string& path, std::string_view what) {
   return text;
 }
 
-}  // namespace lithify::daemon
+}  // namespace lithify::storage
