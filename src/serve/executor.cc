@@ -87,6 +87,61 @@ bool HasDictionary(const arrow::DataType& type) {
                              [](const auto& field) { return HasDictionary(*field->type()); });
 }
 
+// A query that is run once for each row of its parameters.
+class RowByRow final : public SelectResult {
+ public:
+  // Runs it for row `row`, in what is left of the time.
+  using RunRow = std::function<Result<std::unique_ptr<SelectResult>>(int64_t row)>;
+
+  static Result<std::unique_ptr<SelectResult>> Make(RunRow run, int64_t rows) {
+    auto result = std::unique_ptr<RowByRow>(new RowByRow(std::move(run), rows));
+    LITHIFY_TRY(result->Begin());
+    result->schema_ = result->current_->schema();
+    return result;
+  }
+
+  const std::shared_ptr<arrow::Schema>& schema() const override { return schema_; }
+
+  Result<std::shared_ptr<arrow::RecordBatch>> Next() override {
+    while (current_) {
+      auto batch = current_->Next();
+      if (!batch) return Fail(InRow(std::move(batch.error())));
+      if (*batch) return batch;
+      current_.reset();
+      if (++row_ == rows_) break;
+      LITHIFY_TRY(Begin());
+      if (!current_->schema()->Equals(*schema_)) {
+        return Fail(InRow(Error{Code::kInvalid,
+                                "the result has other types than that of the first row",
+                                {},
+                                "CAST the columns that depend on the parameters"}));
+      }
+    }
+    return nullptr;
+  }
+
+ private:
+  RowByRow(RunRow run, int64_t rows) : run_(std::move(run)), rows_(rows) {}
+
+  Status Begin() {
+    auto result = run_(row_);
+    if (!result) return Fail(InRow(std::move(result.error())));
+    current_ = *std::move(result);
+    return {};
+  }
+
+  Error InRow(Error error) const {
+    return std::move(error).In("row " + std::to_string(row_ + 1) + " of " + std::to_string(rows_) +
+                               " of the parameters");
+  }
+
+  const RunRow run_;
+  const int64_t rows_;
+  int64_t row_ = 0;  // That of `current_`.
+  std::unique_ptr<SelectResult> current_;
+  std::shared_ptr<arrow::Schema> schema_;
+};
+
 Status NoDictionaries(const arrow::Schema& schema) {
   for (const auto& field : schema.fields()) {
     if (!HasDictionary(*field->type())) continue;
@@ -157,13 +212,13 @@ Status Executor::PlanQuery(const CallContext& call, const CancelFlag& cancel,
   planned.tables = tables.asked();
   LITHIFY_TRY_ASSIGN(auto described, std::move(answer));
   planned.lasts = true;
+  planned.parameters = std::move(described.parameters);
   if (planned.explain) {
     planned.result = Rows(kExplainColumns).schema();
     return {};
   }
   planned.result = std::move(described.result);
   if (planned.result) LITHIFY_TRY(NoDictionaries(*planned.result));
-  planned.parameters = std::move(described.parameters);
   return {};
 }
 
@@ -218,18 +273,66 @@ Result<std::shared_ptr<const PlannedStatement>> Executor::Plan(
   return planned;
 }
 
+Status Executor::CheckParameters(const PlannedStatement& planned,
+                                 const arrow::RecordBatch& parameters) {
+  const int wanted = planned.parameters ? planned.parameters->num_fields() : 0;
+  const int64_t rows = parameters.num_rows();
+  if (parameters.num_columns() != wanted) {
+    return Fail(Code::kInvalid,
+                "the statement has " + std::to_string(wanted) + " parameters, and " +
+                    std::to_string(parameters.num_columns()) + " are given",
+                {}, wanted == 0 ? "only queries have parameters: write the values into it" : "");
+  }
+  if (wanted > 0 || rows <= 1) return {};
+  return Fail(Code::kInvalid,
+              std::to_string(rows) + " rows of parameters are given to a statement that has none",
+              {},
+              planned.changes ? "send it once for each time that it is to run: what came of each "
+                                "is told by its own answer"
+                              : "send it once for each time that it is to run");
+}
+
+Result<std::unique_ptr<SelectResult>> Executor::RunQuery(
+    const PlannedStatement& planned, const std::shared_ptr<arrow::RecordBatch>& parameters,
+    const CallContext& call, Duration time_max, const CancelFlag& cancel) {
+  LITHIFY_TRY(tokens_.Check(access_, call, cancel));
+  CallerTables tables(access_, call, jobs_, cancel);
+  SelectLimits limits = Limits();
+  limits.time_max = time_max;
+  if (!planned.explain) return select_.Run(planned.text, parameters, tables, limits, cancel);
+  LITHIFY_TRY_ASSIGN(const auto plan,
+                     select_.Explain(planned.explained, parameters, tables, limits, cancel));
+  return ResultOf(PlanRows(plan));
+}
+
+Result<std::unique_ptr<SelectResult>> Executor::RunRows(
+    const PlannedStatement& planned, const std::shared_ptr<arrow::RecordBatch>& parameters,
+    const CallContext& call, const CancelFlag& cancel) {
+  const Duration time_max = Limits().time_max;
+  if (!parameters || parameters->num_rows() <= 1) {
+    return RunQuery(planned, parameters, call, time_max, cancel);
+  }
+  const Duration end = clock_.Monotonic() + time_max;
+  const auto run = [this, &planned, parameters, &call, &cancel, time_max,
+                    end](int64_t row) -> Result<std::unique_ptr<SelectResult>> {
+    if (time_max == Duration::zero()) {
+      return RunQuery(planned, parameters->Slice(row, 1), call, time_max, cancel);
+    }
+    const Duration left = end - clock_.Monotonic();
+    if (left <= Duration::zero()) {
+      return Fail(Code::kLimit, "all rows together took longer than server.statement_timeout", {},
+                  "bind fewer rows at a time");
+    }
+    return RunQuery(planned, parameters->Slice(row, 1), call, left, cancel);
+  };
+  return RowByRow::Make(run, parameters->num_rows());
+}
+
 Result<std::unique_ptr<SelectResult>> Executor::Run(
     const PlannedStatement& planned, const std::shared_ptr<arrow::RecordBatch>& parameters,
     const CallContext& call, observe::Progress& progress, const CancelFlag& cancel) {
   if (std::holds_alternative<sql::Query>(planned.statement)) {
-    LITHIFY_TRY(tokens_.Check(access_, call, cancel));
-    CallerTables tables(access_, call, jobs_, cancel);
-    if (planned.explain) {
-      LITHIFY_TRY_ASSIGN(const auto plan,
-                         select_.Explain(planned.explained, tables, Limits(), cancel));
-      return ResultOf(PlanRows(plan));
-    }
-    return select_.Run(planned.text, parameters, tables, Limits(), cancel);
+    return RunRows(planned, parameters, call, cancel);
   }
   if (planned.call) {
     LITHIFY_TRY_ASSIGN(const Rows rows, RunProcedure(*planned.call, planned.explain, access_, call,

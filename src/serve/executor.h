@@ -52,7 +52,7 @@ class Executor {
  public:
   // `jobs` and `clock` outlive it.
   Executor(TableAccess access, JobRegistry& jobs, const Clock& clock)
-      : access_(std::move(access)), jobs_(jobs), tokens_(clock) {}
+      : access_(std::move(access)), jobs_(jobs), clock_(clock), tokens_(clock) {}
 
   // kInvalid with the position and a hint, kUnsupported, kLimit (too long); of a query also what
   // the catalog says of its tables, or of a token that nobody has checked. Changes nothing.
@@ -62,8 +62,15 @@ class Executor {
       std::string_view text, const CallContext& call, const CancelFlag& cancel,
       std::vector<observe::AuditResource>* about = nullptr);
 
-  // `parameters`: a row with one column for each; null: none. `call`, `progress` and `cancel`
-  // outlive the result.
+  // Whether these can be the parameters of the statement: rows with a column for each. kInvalid.
+  // What is no query has none, and is not run once for each row of nothing.
+  static Status CheckParameters(const PlannedStatement& planned,
+                                const arrow::RecordBatch& parameters);
+
+  // `parameters`: as CheckParameters takes them; null: none. A query is run once for each row, in
+  // order, as far as its result is asked for: the rows of all are one result, and the first error
+  // ends it and tells which row it was. `call`, `progress` and `cancel` outlive the result, and so
+  // do `planned` and the executor.
   Result<std::unique_ptr<SelectResult>> Run(const PlannedStatement& planned,
                                             const std::shared_ptr<arrow::RecordBatch>& parameters,
                                             const CallContext& call, observe::Progress& progress,
@@ -86,10 +93,17 @@ class Executor {
                        PlannedStatement& planned);
   Status PlanCall(const sql::Call& call, bool explain, PlannedStatement& planned);
   Status PlanQuery(const CallContext& call, const CancelFlag& cancel, PlannedStatement& planned);
+  Result<std::unique_ptr<SelectResult>> RunQuery(
+      const PlannedStatement& planned, const std::shared_ptr<arrow::RecordBatch>& parameters,
+      const CallContext& call, Duration time_max, const CancelFlag& cancel);
+  Result<std::unique_ptr<SelectResult>> RunRows(
+      const PlannedStatement& planned, const std::shared_ptr<arrow::RecordBatch>& parameters,
+      const CallContext& call, const CancelFlag& cancel);
   SelectLimits Limits() const;
 
   const TableAccess access_;
   JobRegistry& jobs_;
+  const Clock& clock_;
   TakenTokens tokens_;
   SelectEngine select_;
 };

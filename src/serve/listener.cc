@@ -398,11 +398,12 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
       if (!planned) return Told(planned.error(), call);
       statement.planned = *std::move(planned);
     } else if (const auto* prepared = std::get_if<flightsql::PreparedUpdate>(&*command)) {
-      ARROW_ASSIGN_OR_RAISE(auto parameters, ReadParameters(*reader));
       auto stored = prepared_.Get(prepared->handle, call.caller.owner);
       if (!stored) return Told(stored.error(), call);
       statement = *std::move(stored);
-      if (parameters) statement.parameters = std::move(parameters);
+      auto parameters = ReceiveParameters(*statement.planned, call, *reader);
+      if (!parameters) return Told(parameters.error(), call);
+      if (*parameters) statement.parameters = *std::move(parameters);
     } else {
       return Told(Error{Code::kUnsupported, "only updates and parameters can be put", {}, {}},
                   call);
@@ -734,40 +735,54 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     return Reply({}, result);
   }
 
-  // One row, or none at all.
-  static arrow::Result<std::shared_ptr<arrow::RecordBatch>> ReadParameters(
-      flight::FlightMessageReader& reader) {
-    std::shared_ptr<arrow::RecordBatch> parameters;
+  // All rows that the client sends, as one; null: none. What they are too many of is known before
+  // they are all here.
+  Result<std::shared_ptr<arrow::RecordBatch>> ReadParameters(flight::FlightMessageReader& reader) {
+    const auto failed = [](const arrow::Status& status) {
+      return Fail(Code::kInvalid, "the parameters cannot be read: " + status.ToString());
+    };
+    std::vector<std::shared_ptr<arrow::RecordBatch>> parts;
+    int64_t bytes = 0;
     for (;;) {
-      ARROW_ASSIGN_OR_RAISE(const auto chunk, reader.Next());
-      if (!chunk.data && !chunk.app_metadata) return parameters;
-      if (!chunk.data || chunk.data->num_rows() == 0) continue;
-      if (parameters || chunk.data->num_rows() > 1) {
-        return arrow::Status::NotImplemented("more than one row of parameters: bind one at a time");
+      const auto chunk = reader.Next();
+      if (!chunk.ok()) return failed(chunk.status());
+      if (!chunk->data && !chunk->app_metadata) break;
+      if (!chunk->data || chunk->data->num_rows() == 0) continue;
+      bytes += arrow::util::TotalBufferSize(*chunk->data);
+      if (bytes > services_.config.request_bytes_max) {
+        return Fail(Code::kLimit, "the parameters are larger than allowed",
+                    "server.request_bytes_max", "bind fewer rows at a time");
       }
-      parameters = chunk.data;
+      parts.push_back(chunk->data);
     }
+    if (parts.empty()) return nullptr;
+    if (parts.size() == 1) return parts.front();
+    auto joined = arrow::ConcatenateRecordBatches(parts);
+    if (!joined.ok()) return failed(joined.status());
+    return *std::move(joined);
+  }
+
+  // The same, while the call has a place among statements, and only what the statement can be run
+  // with.
+  Result<std::shared_ptr<arrow::RecordBatch>> ReceiveParameters(
+      const PlannedStatement& planned, const CallContext& call,
+      flight::FlightMessageReader& reader) {
+    LITHIFY_TRY_ASSIGN(const auto slot, running_.Begin(call.caller.owner, {}, [] {}));
+    LITHIFY_TRY_ASSIGN(auto parameters, ReadParameters(reader));
+    if (!parameters) return nullptr;
+    LITHIFY_TRY(Executor::CheckParameters(planned, *parameters));
+    return parameters;
   }
 
   arrow::Status BindParameters(const std::string& handle, const CallContext& call,
                                flight::FlightMessageReader& reader,
                                flight::FlightMetadataWriter& writer) {
-    // Nothing is read for a handle that is not the caller's, nor without a place among statements.
-    if (const auto known = prepared_.Get(handle, call.caller.owner); !known) {
-      return Told(known.error(), call);
-    }
-    const auto slot = running_.Begin(call.caller.owner, {}, [] {});
-    if (!slot) return Told(slot.error(), call);
-    ARROW_ASSIGN_OR_RAISE(auto parameters, ReadParameters(reader));
-    if (parameters &&
-        arrow::util::TotalBufferSize(*parameters) > services_.config.request_bytes_max) {
-      return Told(Error{Code::kLimit,
-                        "the parameters are larger than allowed",
-                        "server.request_bytes_max",
-                        {}},
-                  call);
-    }
-    const Status bound = prepared_.Bind(handle, call.caller.owner, std::move(parameters));
+    // Nothing is read for a handle that is not the caller's.
+    const auto known = prepared_.Get(handle, call.caller.owner);
+    if (!known) return Told(known.error(), call);
+    auto parameters = ReceiveParameters(*known->planned, call, reader);
+    if (!parameters) return Told(parameters.error(), call);
+    const Status bound = prepared_.Bind(handle, call.caller.owner, *std::move(parameters));
     if (!bound) return Told(bound.error(), call);
     return writer.WriteMetadata(*arrow::Buffer::FromString(flightsql::PackBoundHandle(handle)));
   }

@@ -157,15 +157,11 @@ class Session {
   }
 
   // After Prepare() with `explain`.
-  Result<SelectPlan> Plan() {
-    if (duckdb_nparams(statement_) > 0) {
-      return Fail(Code::kUnsupported, "a statement with parameters cannot be explained", "",
-                  "write values in their places");
-    }
+  Result<SelectPlan> Plan(const std::shared_ptr<arrow::RecordBatch>& parameters) {
     std::vector<std::vector<UsedColumn>> columns;
     for (const DuckTable& table : tables_->tables()) columns.push_back(table.columns);
-    const std::vector<std::string> filters = parsed_->Filters(columns, {});
-    LITHIFY_TRY_ASSIGN(const std::string json, PlanJson());
+    const std::vector<std::string> filters = parsed_->Filters(columns, ParameterValues(parameters));
+    LITHIFY_TRY_ASSIGN(const std::string json, PlanJson(parameters));
     std::vector<std::string> names;
     for (const TableUse& use : parsed_->tables()) names.push_back(NameText(use.name));
     LITHIFY_TRY_ASSIGN(DuckPlan plan, ReadDuckPlan(json, names));
@@ -299,11 +295,25 @@ class Session {
     return {};
   }
 
-  Result<std::string> PlanJson() {
-    duckdb_result result = {};
+  Result<std::string> PlanJson(const std::shared_ptr<arrow::RecordBatch>& parameters) {
     const std::string sql = "EXPLAIN (FORMAT json) " + replaced_;
+    duckdb_prepared_statement explain = nullptr;
     Result<std::string> json;
-    if (duckdb_query(duck_->connection(), sql.c_str(), &result) != DuckDBSuccess) {
+    if (duckdb_prepare(duck_->connection(), sql.c_str(), &explain) != DuckDBSuccess) {
+      json = Fail(Explain(duckdb_prepare_error(explain)));
+    } else if (Status bound = BindParameters(explain, parameters); !bound) {
+      json = Fail(std::move(bound.error()));
+    } else {
+      json = ExplainedJson(explain);
+    }
+    duckdb_destroy_prepare(&explain);
+    return json;
+  }
+
+  Result<std::string> ExplainedJson(duckdb_prepared_statement explain) {
+    duckdb_result result = {};
+    Result<std::string> json;
+    if (duckdb_execute_prepared(explain, &result) != DuckDBSuccess) {
       json = Fail(Explain(duckdb_result_error(&result)));
     } else {
       duckdb_data_chunk chunk = duckdb_fetch_chunk(result);
@@ -458,10 +468,12 @@ Result<std::unique_ptr<SelectResult>> SelectEngine::Run(
   return std::make_unique<Rows>(std::move(session), std::move(schema));
 }
 
-Result<SelectPlan> SelectEngine::Explain(std::string_view sql, TableProvider& provider,
-                                         const SelectLimits& limits, const CancelFlag& cancel) {
+Result<SelectPlan> SelectEngine::Explain(std::string_view sql,
+                                         const std::shared_ptr<arrow::RecordBatch>& parameters,
+                                         TableProvider& provider, const SelectLimits& limits,
+                                         const CancelFlag& cancel) {
   LITHIFY_TRY_ASSIGN(auto session, Session::Prepare(sql, pool_, provider, limits, cancel, true));
-  return session->Plan();
+  return session->Plan(parameters);
 }
 
 Result<SelectDescription> SelectEngine::Describe(std::string_view sql, TableProvider& provider,

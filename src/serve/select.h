@@ -148,10 +148,12 @@ class SelectEngine {
   Result<SelectDescription> Describe(std::string_view sql, TableProvider& provider,
                                      const SelectLimits& limits, const CancelFlag& cancel);
 
-  // Reads no rows either, but what the tables need to know their files. kUnsupported with
-  // parameters.
-  Result<SelectPlan> Explain(std::string_view sql, TableProvider& provider,
-                             const SelectLimits& limits, const CancelFlag& cancel);
+  // Reads no rows either, but what the tables need to know their files. Errors, and `parameters`,
+  // as of Run().
+  Result<SelectPlan> Explain(std::string_view sql,
+                             const std::shared_ptr<arrow::RecordBatch>& parameters,
+                             TableProvider& provider, const SelectLimits& limits,
+                             const CancelFlag& cancel);
 
  private:
   std::shared_ptr<DuckPool> pool_;  // Shared with the results, which may outlive the engine.

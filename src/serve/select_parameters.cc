@@ -159,7 +159,7 @@ Status BindParameters(duckdb_prepared_statement statement,
   if (parameters->num_rows() != 1) {
     return Fail(Code::kInvalid,
                 "the parameters are " + std::to_string(parameters->num_rows()) + " rows, not one",
-                "", "run the statement once for each row");
+                "", "run it once for each of them");
   }
   for (int i = 0; i < parameters->num_columns(); ++i) {
     const arrow::Array& array = *parameters->column(i);

@@ -301,6 +301,9 @@ class Parser {
       LITHIFY_TRY_ASSIGN(std::optional<Value> value, ParseTyped(depth));
       if (value) return made(std::move(*value));
     }
+    if (token.text == "?" || token.text == "$") {
+      return Unexpected("a value", "only queries have parameters: write the value here");
+    }
     return Unexpected("a value", token.IsName()
                                      ? "text is written in single quotes: " + QuoteText(token.text)
                                      : "");

@@ -97,6 +97,10 @@ TEST(ParseCall, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(ErrorOf("CALL system.p(a => 1"),
             "invalid: line 1, column 21: expected \",\" or \")\" after an argument, found the end "
             "of the statement");
+  for (const char* parameter : {"?", "$1"}) {
+    EXPECT_THAT(ErrorOf(std::string("CALL system.p(a => ") + parameter + ")"),
+                testing::HasSubstr("(next: only queries have parameters: write the value here)"));
+  }
   EXPECT_EQ(ErrorOf("CALL system.p(a => )"),
             "invalid: line 1, column 20: expected a value, found \")\"");
   EXPECT_EQ(ErrorOf("CALL system.p"),

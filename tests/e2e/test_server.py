@@ -152,6 +152,112 @@ def test_explaining_a_query(lake, served):
     assert "denied" in served.error("EXPLAIN WITH x AS (SELECT 1) SELECT getenv('HOME')")
 
 
+def test_explaining_with_parameters(lake, served):
+    """As it would be run with them: what they leave out is left out."""
+    lake.plain("t", files=4)
+    query = "EXPLAIN SELECT note FROM sales.t WHERE id >= ? AND region = ?"
+    with served.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(query, (30, "eu"))
+        table, plan = cursor.fetch_arrow_table().to_pylist()
+        assert (table["files"], table["files_left_out"]) == (1, 3)
+        assert "30" in table["filter"] and "SCAN sales.t" in plan["plan"]
+        cursor.execute(query, (0, "eu"))
+        assert cursor.fetch_arrow_table().to_pylist()[0]["files"] == 4
+    assert "2 parameters, and 0 are given" in served.error(query)
+    # The next statement gets an instance that knows nothing of it.
+    assert served.row("SELECT count(*) AS n FROM sales.t")["n"] == 40
+
+
+def test_rows_of_parameters(lake, served):
+    """A query is run once for each, in their order; the first error ends it, and tells its row."""
+    lake.plain("t", files=2)
+    query = "SELECT id FROM sales.t WHERE id = ?"
+    ids = [3, 15, 3, 99, 7]
+
+    def one_column(values):
+        return pa.record_batch({"1": values})
+
+    with served.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(query, one_column(ids))
+        assert [row[0] for row in cursor.fetchall()] == [3, 15, 3, 7]
+        cursor.execute(query, (15,))  # The ones before are forgotten.
+        assert cursor.fetchall() == [(15,)]
+        cursor.executemany(query, [(number,) for number in ids])
+        many = pa.RecordBatchReader.from_batches(
+            pa.schema({"1": pa.int64()}), [one_column([n]) for n in range(20)])
+        cursor.execute(query, many)  # In batches of their own.
+        assert [row[0] for row in cursor.fetchall()] == list(range(20))
+        for send in (lambda: cursor.execute("SELECT CAST(? AS INT) AS n", one_column(["1", "x"])),
+                     lambda: cursor.executemany("SELECT CAST(? AS INT)", [("1",), ("x",)])):
+            with pytest.raises(adbc_driver_manager.Error, match="row 2 of 2 of the parameters"):
+                send()
+                cursor.fetchall()
+        # What is too much is known before it is all there.
+        with pytest.raises(adbc_driver_manager.Error, match="request_bytes_max"):
+            cursor.execute(query, one_column(list(range(200_000))))
+    served.stop()
+    events = [event for event in served.audited() if event.get("query", {}).get("text") == query]
+    assert len(events) == 4  # One for each statement, however many rows it had.
+
+
+def test_rows_of_parameters_have_one_time(lake, start):
+    """server.statement_timeout is that of the whole statement."""
+    server = start(servers.lake_config(lake), "--set", "server.statement_timeout=2s")
+    slow = "SELECT count(*) AS n FROM range(300000) t(i) WHERE md5(i::TEXT) != ?"
+    begin = time.monotonic()
+    with (server.connect() as connection, connection.cursor() as cursor,
+          pytest.raises(adbc_driver_manager.Error, match="statement_timeout|took longer|limit")):
+        cursor.execute(slow, pa.record_batch({"1": ["x"] * 2_000}))
+        cursor.fetchall()
+    assert time.monotonic() - begin < 60
+
+
+def test_statements_that_have_no_parameters(lake, served):
+    """None is passed over in silence, and nothing that changes a table is run by rows (R069)."""
+    lake.plain("t", files=4)
+    before = lake.metadata_location("t")
+    with served.connect() as connection, connection.cursor() as cursor:
+        for send in (lambda: cursor.execute(REWRITE, ("sales.t",)),
+                     lambda: cursor.executemany(REWRITE, [("a",), ("b",)]),
+                     lambda: cursor.execute("SHOW TABLES", (1,)),
+                     lambda: cursor.execute("SELECT 1", (1,))):
+            with pytest.raises(adbc_driver_manager.Error, match="0 parameters, and 1 are given"):
+                send()
+    for handle in (flight_sql_prepare(served, REWRITE), flight_sql_prepare(served, "SHOW TABLES")):
+        for kind in ("CommandPreparedStatementUpdate", "CommandPreparedStatementQuery"):
+            with pytest.raises(pa.ArrowException, match="3 rows of parameters .* has none"):
+                put_rows(served, command(kind, length(1, handle)), rows=3)
+    assert lake.metadata_location("t") == before
+    assert "only queries have parameters" in served.error(
+        "CALL system.table_health(table => ?)")
+
+
+def flight_sql_prepare(server, statement):
+    """The handle of a prepared statement."""
+    url = b"type.googleapis.com/arrow.flight.protocol.sql.ActionCreatePreparedStatementRequest"
+    body = length(1, url) + length(2, text(1, statement))
+    with flight.connect(server.url) as client:
+        (answer,) = client.do_action(flight.Action("CreatePreparedStatement", body))
+    packed = answer.body.to_pybytes()
+    value = packed[2 + packed[1] + 1:]  # The Any's value, after its type.
+    while value[0] & 0x80:
+        value = value[1:]
+    return value[3:3 + value[2]]  # Field 1 of the result, a short text.
+
+
+def put_rows(server, descriptor, rows):
+    """Rows without a column."""
+    batch = pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+    assert (batch.num_rows, batch.num_columns) == (rows, 0)
+    with flight.connect(server.url) as client:
+        writer, reader = client.do_put(flight.FlightDescriptor.for_command(descriptor),
+                                       batch.schema)
+        with writer:
+            writer.write_batch(batch)
+            writer.done_writing()
+            reader.read()
+
+
 def test_retention_and_rollback(lake, served):
     lake.plain(files=4)
     first = lake.load("t").metadata.snapshots[0].snapshot_id

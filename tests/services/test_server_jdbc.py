@@ -68,6 +68,17 @@ def test_metadata(local, served):
     assert [row["COLUMN_NAME"] for row in columns] == ["id", "region", "note"]
 
 
+def test_batches(local, served):
+    """A query for each row; no driver can send a change so, which has no parameters."""
+    local.plain("t", files=4)
+    before = local.metadata_location("t")
+    (done,) = jdbc(served, "batch:SELECT id FROM sales.t WHERE id = ?|1|2|3")
+    assert done["batch"] >= 1
+    error = jdbc(served, "batch:CALL system.rewrite_data_files(table => 'sales.t')|1|2", code=1)
+    assert "parameter" in error.lower()
+    assert local.metadata_location("t") == before
+
+
 def test_errors(local, served):
     local.plain("t", files=1)
     error = jdbc(served, "query:CALL system.table_helth(table => 'sales.t')", code=1)

@@ -2,6 +2,7 @@
 //   query:   executeQuery, by a plain statement
 //   prepared: prepareStatement and executeQuery
 //   update:  executeUpdate
+//   batch:   prepareStatement with one parameter, and executeBatch with the values after "|"
 //   tables:  DatabaseMetaData.getTables of a schema, and its columns
 // Prints a JSON line for each row, and {"updated": n}.
 import java.sql.Connection;
@@ -39,6 +40,16 @@ public class Statements {
       case "update":
         try (Statement statement = connection.createStatement()) {
           System.out.println("{\"updated\": " + statement.executeUpdate(sql) + "}");
+        }
+        break;
+      case "batch":
+        String[] parts = sql.split("[|]");
+        try (PreparedStatement statement = connection.prepareStatement(parts[0])) {
+          for (int i = 1; i < parts.length; ++i) {
+            statement.setLong(1, Long.parseLong(parts[i]));
+            statement.addBatch();
+          }
+          System.out.println("{\"batch\": " + statement.executeBatch().length + "}");
         }
         break;
       case "tables":
