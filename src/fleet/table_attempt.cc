@@ -116,8 +116,10 @@ class TableAttempt final : public GroupAttempt {
                                             },
                                         .clock = shared_->clock,
                                         .random = shared_->random};
-    const group::GroupBounds bounds{
-        .threads = grant_.threads, .memory_bytes = grant_.memory_bytes, .on_progress = on_progress};
+    const group::GroupBounds bounds{.threads = grant_.threads,
+                                    .memory_bytes = grant_.memory_bytes,
+                                    .on_progress = on_progress,
+                                    .turn_to_load = grant_.turn_to_load};
     return group::RewriteGroup(services, table->view(), task_, files, bounds, cancel);
   }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/turns.h"
 
 namespace lithify::fleet {
 namespace {
@@ -39,6 +40,7 @@ struct Attempt {
   CancelFlag cancel;
   std::atomic<int64_t> bytes{0};
   std::atomic<uint64_t> steps{0};
+  std::atomic<bool> waits{false};  // For its turn to load.
   // Under the service's mutex.
   State state = State::kRunning;
   bool dropped = false;  // Nobody wants what comes of it.
@@ -53,7 +55,10 @@ using AttemptPtr = std::shared_ptr<Attempt>;
 class Service final : public WorkerService {
  public:
   Service(WorkerOptions options, OpenAttempt open, const Clock& clock)
-      : options_(std::move(options)), open_(std::move(open)), clock_(clock) {
+      : options_(std::move(options)),
+        open_(std::move(open)),
+        clock_(clock),
+        loads_(rewrite::LoadsAtOnce(options_.max_inflight_groups)) {
     keeper_ = std::thread([this] { Keep(); });
   }
 
@@ -150,6 +155,9 @@ class Service final : public WorkerService {
     changed_.wait(lock, [this] { return running_ == 0 && removing_ == 0; });
   }
 
+  // Of all attempts, so far.
+  uint64_t steps() const { return steps_; }
+
   // The last frame, once there is one within `wait`.
   std::optional<Frame> WaitFor(const AttemptPtr& attempt, Duration wait) {
     std::unique_lock lock(mutex_);
@@ -193,6 +201,13 @@ class Service final : public WorkerService {
     if (options_.told) options_.told(line);
   }
 
+  Result<Turns::Turn> TurnToLoad(Attempt& attempt, const CancelFlag& cancel) {
+    attempt.waits = true;
+    auto turn = loads_.Take(cancel);
+    attempt.waits = false;
+    return turn;
+  }
+
   void Remove(const AttemptPtr& attempt, const group::GroupResult& result, const std::string& why) {
     Tell("attempt " + attempt->order.attempt + ": " + why + ": removing " +
          FormatCount(static_cast<int64_t>(result.outputs.size())) + " outputs");
@@ -204,9 +219,10 @@ class Service final : public WorkerService {
   void Run(const AttemptPtr& attempt) {
     Result<group::GroupResult> result = Fail(Code::kInternal, "did not run");
     try {
-      const auto on_progress = [raw = attempt.get()](int64_t bytes) {
+      const auto on_progress = [this, raw = attempt.get()](int64_t bytes) {
         raw->bytes += bytes;
         ++raw->steps;
+        ++steps_;
       };
       result = attempt->work->Run(on_progress, attempt->cancel);
     } catch (const std::exception& e) {
@@ -287,6 +303,8 @@ class Service final : public WorkerService {
   const WorkerOptions options_;
   const OpenAttempt open_;
   const Clock& clock_;
+  Turns loads_;
+  std::atomic<uint64_t> steps_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, AttemptPtr> attempts_;
@@ -315,17 +333,22 @@ class ServiceFollower final : public WorkerService::Follower {
       return last;
     }
     const uint64_t steps = attempt_->steps;
+    const uint64_t all_steps = service_.steps();
+    // While it waits for others it moves as long as they do.
+    const bool others_moved = attempt_->waits && all_steps != all_steps_;
     ProgressFrame frame{.group_id = attempt_->order.task.number,
                         .bytes_read = std::max<int64_t>(attempt_->bytes, 0),
-                        .moved = steps != steps_};
+                        .moved = steps != steps_ || others_moved};
     steps_ = steps;
+    all_steps_ = all_steps;
     return frame;
   }
 
  private:
   Service& service_;
   const AttemptPtr attempt_;
-  uint64_t steps_ = 0;
+  uint64_t steps_ = 0;      // Of the attempt, as told,
+  uint64_t all_steps_ = 0;  // and of all.
   bool over_ = false;
 };
 
@@ -349,7 +372,11 @@ LinkResult<std::unique_ptr<WorkerService::Follower>> Service::Begin(const GroupO
   }
   const GroupGrant grant{
       .threads = std::max(1, options_.threads / std::max(1, options_.max_inflight_groups)),
-      .memory_bytes = attempt->memory_bytes};
+      .memory_bytes = attempt->memory_bytes,
+      // The attempt has the work, and the work has this.
+      .turn_to_load = [this, raw = attempt.get()](const CancelFlag& cancel) {
+        return TurnToLoad(*raw, cancel);
+      }};
   auto work = open_(order, grant);
   if (!work) return Application(std::move(work.error()));
   attempt->order = order;

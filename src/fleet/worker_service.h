@@ -44,6 +44,7 @@ class GroupAttempt {
 struct GroupGrant {
   int threads = 1;
   int64_t memory_bytes = 0;
+  rewrite::TurnToLoad turn_to_load = {};
 };
 
 struct WorkerOptions {

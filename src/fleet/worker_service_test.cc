@@ -192,6 +192,49 @@ TEST_F(WorkerServiceTest, MemoryAndThreadsAreShared) {
   EXPECT_EQ(script_.grant("huge").memory_bytes, 1000);
 }
 
+// Of two attempts one loads at a time. Who waits moves as long as others do, or it would be given
+// up for nothing; and not longer, or nobody would ever give up.
+TEST_F(WorkerServiceTest, TheyTakeTurnsAtLoading) {
+  WorkerService& service = Make();
+  auto one = service.Begin(OrderOf("a"));
+  auto two = service.Begin(OrderOf("b"));
+  ASSERT_TRUE(one && two);
+  ASSERT_TRUE(script_.WaitForStart("a") && script_.WaitForStart("b"));
+  const auto moved = [](const auto& follower) {
+    return std::get<ProgressFrame>(*(*follower)->Next(milliseconds(1))).moved;
+  };
+  script_.Move("a", 0);
+  EXPECT_FALSE(moved(two));  // It does not wait yet.
+  CancelFlag cancel;
+  auto turn = script_.grant("a").turn_to_load(cancel);
+  ASSERT_TRUE(turn);
+  std::atomic<bool> loads = false;
+  std::thread second([&] {
+    EXPECT_TRUE(script_.grant("b").turn_to_load(cancel));
+    loads = true;
+  });
+  bool waits = false;
+  for (int i = 0; i < 3000 && !waits; ++i) {
+    script_.Move("a", 0);
+    waits = moved(two);
+  }
+  EXPECT_TRUE(waits);
+  EXPECT_FALSE(moved(two));
+  script_.Move("a", 100);
+  EXPECT_TRUE(moved(two));
+  EXPECT_FALSE(loads);
+  turn->reset();
+  second.join();
+  EXPECT_TRUE(loads);
+  script_.Move("a", 100);
+  EXPECT_FALSE(moved(two));
+  script_.Move("b", 0);
+  EXPECT_TRUE(moved(two));
+  script_.EndAll(result_);
+  LastOf(**one);
+  LastOf(**two);
+}
+
 TEST_F(WorkerServiceTest, AnAttemptIsMadeOnce) {
   WorkerService& service = Make();
   const auto follower = Finished("a");

@@ -238,6 +238,7 @@ class TableGroup {
     request.new_name = [this] {
       return MakeUuidV7(services_.clock, services_.random) + ".parquet";
     };
+    request.turn_to_load = bounds_.turn_to_load;
     request.on_progress = options.on_progress;
     return request;
   }

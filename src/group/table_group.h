@@ -49,6 +49,7 @@ struct GroupBounds {
   int threads = 1;
   int64_t memory_bytes = 0;
   std::function<void(int64_t)> on_progress = {};  // Bytes of input since the last call; any thread.
+  rewrite::TurnToLoad turn_to_load = {};          // As of rewrite::GroupRequest.
 };
 
 struct GroupInput {

@@ -264,6 +264,40 @@ TEST_F(HiveFar, OutputsAreDiscardedTogether) {
   EXPECT_EQ(world_.LiveRows(kSealed), kFiveRows);
 }
 
+// Of two partitions one loads at a time, so that it reads while the other writes.
+TEST(HiveLoads, PartitionsTakeTurns) {
+  for (const bool far : {false, true}) {
+    sim::JobWorld world;
+    for (const char* hour : {"10", "11", "12", "13"}) world.WriteFive(sim::JobWorld::Hour(hour));
+    world.clock.Advance(std::chrono::hours(48));
+    world.settings.threads = 2;
+    world.settings.partitions_at_once = 2;
+    storage::CountingStore store(world.store, std::chrono::microseconds(0), !far);
+    sim::SimRunner inner(store);
+    std::mutex mutex;
+    int free = 0;
+    int taken = 0;
+    std::vector<Turns::Turn> held;
+    sim::HookedRunner runner(inner, [&](const rewrite::GroupRequest& request) {
+      CancelFlag at_once;
+      at_once.Request();
+      const std::lock_guard lock(mutex);
+      if (auto turn = request.turn_to_load(at_once)) {
+        ++free;
+        held.push_back(std::move(*turn));  // Until another one has asked.
+      } else {
+        ++taken;
+        held.clear();
+      }
+    });
+    HiveJob job({store, runner, world.clock, world.random, *world.audit, world.progress, {}, {}},
+                world.settings);
+    EXPECT_EQ(job.Sweep({}, false, CancelFlag())->Count(Outcome::kCommitted), 4);
+    EXPECT_EQ(free, 2);
+    EXPECT_EQ(taken, 2);
+  }
+}
+
 class BufferingStore final : public storage::ForwardingStore {
  public:
   BufferingStore(storage::Store& store, int64_t bytes) : ForwardingStore(store), bytes_(bytes) {}

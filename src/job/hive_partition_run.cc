@@ -336,6 +336,9 @@ rewrite::GroupRequest PartitionRun::MakeRequest() {
   request.threads = share_.threads;
   request.memory_bytes = share_.memory_bytes;
   request.new_name = [this] { return MakeUuidV7(services_.clock, services_.random) + ".parquet"; };
+  if (share_.loads != nullptr) {
+    request.turn_to_load = [this](const CancelFlag& cancel) { return share_.loads->Take(cancel); };
+  }
   request.before_publish = [this] { return BeforePublish(); };
   request.on_progress = [this](int64_t bytes) {
     services_.progress.AddBytes(bytes);

@@ -10,6 +10,7 @@
 
 #include "base/cancel.h"
 #include "base/result.h"
+#include "base/turns.h"
 #include "commit/hive_commit.h"
 #include "job/hive_claim.h"
 #include "job/hive_job.h"
@@ -21,6 +22,7 @@ namespace lithify::job {
 struct RunShare {
   int threads = 1;
   int64_t memory_bytes = 0;
+  Turns* loads = nullptr;  // Who waits for which outlives the run. Null: nobody.
   // Of a dry run: files that may still be opened to explain tiers; never null then.
   std::atomic<int64_t>* explained_files_left = nullptr;
 };

@@ -10,6 +10,7 @@
 
 #include "base/from_exception.h"
 #include "base/parallel.h"
+#include "base/turns.h"
 #include "job/explained_files.h"
 #include "job/hive_events.h"
 #include "job/hive_gc.h"
@@ -74,8 +75,9 @@ class Partitions {
     std::iota(whole.begin(), whole.end(), size_t{0});
     const int at_once = PartitionsAtOnce(services_.store, settings_, ids_.size());
     if (services_.store.small_reads_are_cheap() || std::cmp_less_equal(ids_.size(), at_once)) {
+      Turns loads(rewrite::LoadsAtOnce(at_once));
       ForEach(whole.size(), at_once, [&](size_t i) {
-        Finish(i, Guarded(i, [&] { return Start(i, Share(at_once)).Run(gc_[i]); }));
+        Finish(i, Guarded(i, [&] { return Start(i, Share(at_once, &loads)).Run(gc_[i]); }));
       });
     } else {
       RunFarAway();
@@ -91,7 +93,8 @@ class Partitions {
     ForEach(ids_.size(), settings_.looks_at_once, [&](size_t i) {
       bool left = false;
       PartitionOutcome outcome = Guarded(i, [&] {
-        PartitionRun::Looked looked = Start(i, Share(settings_.partitions_at_once)).Look(gc_[i]);
+        PartitionRun::Looked looked =
+            Start(i, Share(settings_.partitions_at_once, nullptr)).Look(gc_[i]);
         left = looked.candidate;
         return std::move(looked.outcome);
       });
@@ -107,17 +110,19 @@ class Partitions {
       if (candidate[i] != 0) left.push_back(i);
     }
     const int at_once = PartitionsAtOnce(services_.store, settings_, left.size());
+    Turns loads(rewrite::LoadsAtOnce(at_once));
     ForEach(left.size(), at_once, [&](size_t n) {
       const size_t i = left[n];
       Finish(i, Guarded(i, [&] {
-               return Start(i, Share(at_once)).Resume(std::move(report_.partitions[i]));
+               return Start(i, Share(at_once, &loads)).Resume(std::move(report_.partitions[i]));
              }));
     });
   }
 
-  RunShare Share(int at_once) {
+  RunShare Share(int at_once, Turns* loads) {
     return {.threads = std::max(1, settings_.threads / at_once),
             .memory_bytes = std::max<int64_t>(1, settings_.memory_bytes / at_once),
+            .loads = loads,
             .explained_files_left = &explained_files_left_};
   }
 

@@ -334,6 +334,34 @@ TEST_F(IcebergProcedures, FewerGroupsAtOnceWhereWritersHoldMuch) {
   }
 }
 
+// Of two groups one loads at a time, so that it reads while the other writes.
+TEST_F(IcebergProcedures, GroupsTakeTurnsAtLoading) {
+  Fill(4);
+  std::mutex mutex;
+  int free = 0;
+  int taken = 0;
+  std::vector<Turns::Turn> held;
+  runner_.fail = [&](const rewrite::GroupRequest& request) -> std::optional<Error> {
+    CancelFlag at_once;
+    at_once.Request();
+    const std::lock_guard lock(mutex);
+    if (auto turn = request.turn_to_load(at_once)) {
+      ++free;
+      held.push_back(std::move(*turn));  // Until another one has asked.
+    } else {
+      ++taken;
+      held.clear();
+    }
+    return std::nullopt;
+  };
+  IcebergSettings settings;
+  settings.memory_bytes = kGiB;
+  settings.threads = 2;
+  EXPECT_TRUE(IcebergJob(Services(), settings).RewriteDataFiles(Request(), cancel_));
+  EXPECT_EQ(free, 2);
+  EXPECT_EQ(taken, 2);
+}
+
 // --- partial progress ------------------------------------------------------------------------
 
 TEST_F(IcebergProcedures, R121EveryCommitOfPartialProgressIsNamed) {

@@ -9,6 +9,7 @@
 #include "base/from_exception.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "base/turns.h"
 #include "group/live_files.h"
 #include "group/repartition.h"
 #include "group/target.h"
@@ -306,12 +307,16 @@ Status IcebergRewrite::RewriteGroups() {
   for (const plan::FileGroup& group : groups) bytes += group.bytes;
   services_.progress.AddTotal(bytes, static_cast<int64_t>(groups.size()));
   const int at_once = GroupsAtOnce();
-  const int threads = std::max(1, settings_.threads / at_once);
-  const int64_t memory = GroupMemory();
+  Turns loads(rewrite::LoadsAtOnce(at_once));
+  const group::GroupBounds bounds{
+      .threads = std::max(1, settings_.threads / at_once),
+      .memory_bytes = GroupMemory(),
+      .on_progress = [this](int64_t done) { services_.progress.AddBytes(done); },
+      .turn_to_load = [&loads](const CancelFlag& cancel) { return loads.Take(cancel); }};
   work_.resize(groups.size());
   ForEach(groups.size(), at_once, [&](size_t i) {
     if (stop_.load()) return;
-    work_[i] = RewriteGroup(i, threads, memory);
+    work_[i] = RewriteGroup(i, bounds);
     services_.progress.AddItem();
     const auto& error = work_[i].error;
     if (error && error->code != Code::kUnsupported && !request_.partial_progress) stop_ = true;
@@ -429,14 +434,9 @@ Status IcebergRewrite::NamePathsHere() {
   return {};
 }
 
-IcebergRewrite::GroupWork IcebergRewrite::RewriteGroup(size_t g, int threads,
-                                                       int64_t memory_bytes) {
+IcebergRewrite::GroupWork IcebergRewrite::RewriteGroup(size_t g, const group::GroupBounds& bounds) {
   GroupWork work;
   try {
-    const group::GroupBounds bounds{
-        .threads = threads, .memory_bytes = memory_bytes, .on_progress = [this](int64_t bytes) {
-          services_.progress.AddBytes(bytes);
-        }};
     auto result = group::RewriteGroup(GroupParts(), View(), Task(g),
                                       result_.plan.groups[g].data_files, bounds, cancel_);
     if (result) {

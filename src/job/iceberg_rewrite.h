@@ -68,7 +68,7 @@ class IcebergRewrite {
   Status RewriteOnFleet();
   void TakeResult(const group::GroupTask& task, Result<group::GroupResult> result);
   Status NamePathsHere();
-  GroupWork RewriteGroup(size_t g, int threads, int64_t memory_bytes);
+  GroupWork RewriteGroup(size_t g, const group::GroupBounds& bounds);
   Error WithHint(Error error) const;
   // Groups that failed while others may go on; an error if the job cannot.
   Status SortFailures();

@@ -18,6 +18,7 @@
 #include "base/iceberg.h"
 #include "base/position_set.h"
 #include "base/result.h"
+#include "base/turns.h"
 #include "storage/store.h"
 
 namespace lithify::rewrite {
@@ -120,6 +121,14 @@ struct TableTarget {
 
 enum class Verify { kCounts, kSample, kFull };
 
+// Waits until a group may load its inputs; what it gives is held until they are there. kCancelled.
+using TurnToLoad = std::function<Result<Turns::Turn>(const CancelFlag& cancel)>;
+
+// Of so many groups at a time, how many may load at the same time. Groups that begin together and
+// share a link would go on in step: all read, and then all write, while the other direction of the
+// link has nothing to do.
+inline int LoadsAtOnce(int groups_at_once) { return (groups_at_once + 1) / 2; }
+
 // What is rewritten, where to, under which bounds.
 struct GroupRequest {
   std::string job_id;
@@ -132,6 +141,8 @@ struct GroupRequest {
   int threads = 1;                        // Upper bound for this group.
   int64_t memory_bytes = 0;               // Upper bound for this group's buffers.
   std::function<std::string()> new_name;  // A fresh bare name per output, "<uuidv7>.parquet".
+  // Where reads of the store are no cheap ones. Null: it need not wait.
+  TurnToLoad turn_to_load;
   // Called once, after every row was accounted for and before the first output becomes visible.
   // An error from it discards the outputs.
   std::function<Status()> before_publish;

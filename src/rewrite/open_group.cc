@@ -77,7 +77,8 @@ Result<std::unique_ptr<InputSource>> OpenInput(ReaderCache& cache, const InputFi
 
 Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>& inputs,
                                Reading reading, int threads, BoundedPool& pool,
-                               const CancelFlag* cancel) {
+                               const CancelFlag* cancel,
+                               const std::function<void()>& nearly_there) {
   const bool cheap = cache.store().small_reads_are_cheap();
   const std::vector<char> held =
       ChooseHeld(inputs, reading == Reading::kPages ? pool.bytes_max() / 8 : 0, cheap);
@@ -88,6 +89,8 @@ Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>&
   group.inputs.resize(inputs.size());
   FileKinds kinds;
   std::atomic<int64_t> footer_bytes{0};  // Outside of any pool.
+  std::atomic<size_t> opened{0};
+  const size_t most = inputs.size() - std::max<size_t>(1, inputs.size() / 8);
   LITHIFY_TRY(TryForEach(inputs.size(), threads, [&](size_t i) -> Status {
     LITHIFY_TRY_ASSIGN(group.inputs[i],
                        OpenInput(cache, inputs[i], held[i] != 0, kinds, pool, cancel));
@@ -96,6 +99,7 @@ Result<OpenedGroup> OpenInputs(ReaderCache& cache, const std::vector<InputFile>&
       return Fail(Code::kLimit, "the footers of the inputs do not fit the memory bound",
                   inputs[i].key, "raise --memory");
     }
+    if (++opened == most && nearly_there) nearly_there();
     return {};
   }));
   return group;
@@ -160,8 +164,10 @@ void ChooseCountingLeaves(OpenedGroup& group) {
 
 Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
                               const TableTarget* table, Reading reading, int threads,
-                              BoundedPool& pool, const CancelFlag* cancel) {
-  LITHIFY_TRY_ASSIGN(OpenedGroup group, OpenInputs(cache, inputs, reading, threads, pool, cancel));
+                              BoundedPool& pool, const CancelFlag* cancel,
+                              const std::function<void()>& nearly_there) {
+  LITHIFY_TRY_ASSIGN(OpenedGroup group,
+                     OpenInputs(cache, inputs, reading, threads, pool, cancel, nearly_there));
   if (table != nullptr) {
     LITHIFY_TRY(UnderTable(group, inputs, *table));
   } else {
@@ -178,7 +184,7 @@ Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& 
 Result<OpenedGroup> OpenFile(ReaderCache& cache, const InputFile& file, BoundedPool& pool,
                              const CancelFlag* cancel) {
   LITHIFY_TRY_ASSIGN(OpenedGroup group,
-                     OpenInputs(cache, {file}, Reading::kPages, 1, pool, cancel));
+                     OpenInputs(cache, {file}, Reading::kPages, 1, pool, cancel, {}));
   LITHIFY_TRY(UnderUnion(group, false));
   group.leaves = OutputLeaves(*group.output_schema);
   return group;

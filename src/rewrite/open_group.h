@@ -2,6 +2,7 @@
 #ifndef LITHIFY_REWRITE_OPEN_GROUP_H_
 #define LITHIFY_REWRITE_OPEN_GROUP_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,10 +30,12 @@ enum class Reading { kFooters, kPages };
 
 // Parses every input's footer, checks that all can be read and are what the table says of them,
 // and unites their schemas, or brings them under that of `table` where there is one. Files are
-// opened by `threads` threads.
+// opened by `threads` threads. `nearly_there`, on one of them, when only few are still on their
+// way: one in eight, but for a single one.
 Result<OpenedGroup> OpenGroup(ReaderCache& cache, const std::vector<InputFile>& inputs,
                               const TableTarget* table, Reading reading, int threads,
-                              BoundedPool& pool, const CancelFlag* cancel);
+                              BoundedPool& pool, const CancelFlag* cancel,
+                              const std::function<void()>& nearly_there = {});
 
 // One file under its own schema, for reading back.
 Result<OpenedGroup> OpenFile(ReaderCache& cache, const InputFile& file, BoundedPool& pool,

@@ -212,8 +212,7 @@ class ParquetRunner final : public GroupRunner {
     BoundedPool pool(PoolBytes(memory) - ahead_bytes);
     ReaderCache cache(store_, kOpenFilesMax, ahead_bytes, &cancel);
     const auto rewrite = [&]() -> Result<RecodeResult> {
-      LITHIFY_TRY_ASSIGN(auto group, OpenGroup(cache, request.inputs, request.table.get(),
-                                               Reading::kPages, request.threads, pool, &cancel));
+      LITHIFY_TRY_ASSIGN(auto group, Load(cache, request, pool, cancel));
       return Recode(store_, group, request, pool, cancel);
     };
     auto recoded = rewrite();
@@ -231,6 +230,22 @@ class ParquetRunner final : public GroupRunner {
       return Fail(std::move(verified.error()));
     }
     return std::move(recoded->report);
+  }
+
+  // Footers, and what is small and fits: the group does nothing else meanwhile.
+  Result<OpenedGroup> Load(ReaderCache& cache, const GroupRequest& request, BoundedPool& pool,
+                           const CancelFlag& cancel) {
+    Turns::Turn turn;
+    int threads = request.threads;
+    if (request.turn_to_load && !store_.small_reads_are_cheap()) {
+      LITHIFY_TRY_ASSIGN(turn, request.turn_to_load(cancel));
+      // Where round trips are the limit, and not the link, nothing is lost by taking turns: these
+      // are the requests of two.
+      threads = std::max(threads, 2 * storage::ReadAhead::kRequestsAtOnce);
+    }
+    // The last of them may be late: nobody waits for those.
+    return OpenGroup(cache, request.inputs, request.table.get(), Reading::kPages, threads, pool,
+                     &cancel, [&turn] { turn.reset(); });
   }
 
   Status PublishAll(const GroupRequest& request, RecodeResult& recoded) {
