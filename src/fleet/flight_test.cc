@@ -118,7 +118,7 @@ TEST_F(FlightTest, AGroupFromOrderToAdoption) {
   std::thread ends([&] {
     script_.Move("a", 1000);
     // A frame in between.
-    for (int i = 0; i < 2; ++i) std::this_thread::sleep_for(milliseconds(600));
+    for (int i = 0; i < 4; ++i) std::this_thread::sleep_for(milliseconds(600));
     script_.Move("a", 500);
     script_.End("a", result_);
   });
@@ -224,13 +224,13 @@ TEST_F(FlightTest, WhatMovesIsWaitedFor) {
   ASSERT_TRUE(StartWorker());
   const auto link = Link();
   std::thread moves([&] {
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 12; ++i) {
       script_.Move("a", 0);
       std::this_thread::sleep_for(milliseconds(500));
     }
     script_.End("a", result_);
   });
-  EXPECT_TRUE(Compact(*link, "a", {.silence = milliseconds(2500), .attempt = seconds(60)}));
+  EXPECT_TRUE(Compact(*link, "a", {.silence = seconds(5), .attempt = seconds(60)}));
   moves.join();
 }
 
