@@ -103,11 +103,11 @@ def make(endpoint, db, rows, files, deleted):
 
 
 class Fleet:
-    def __init__(self, scratch, rate, workers):
+    def __init__(self, scratch, rate, workers, congestion):
         self.scratch = scratch
         self.workers = [f"w{n}" for n in range(1, workers + 1)]
         self.hosts = hosts.Hosts({"store": rate * workers, "coord": rate, "load": None,
-                                  **{name: rate for name in self.workers}})
+                                  **{name: rate for name in self.workers}}, congestion)
         self.secret = secrets.token_hex(32)
         self.environment = {**os.environ, "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET,
                             "AWS_REGION": "us-east-1", "FLEET_SECRET": self.secret}
@@ -209,7 +209,7 @@ class Fleet:
         self.hosts.close()
 
 
-def report(facts, results, rate, workers):
+def report(facts, results, rate, workers, congestion):
     middle = {who: {key: statistics.median(sample[key] for sample in samples)
                     for key in samples[0]} for who, samples in results.items()}
     alone, fleet = middle["local"], middle["require"]
@@ -222,7 +222,8 @@ def report(facts, results, rate, workers):
         f"{facts['rows']:,} rows in {facts['files']} files, {facts['bytes'] / MIB:.0f} MiB, of "
         f"which {facts['deleted']:,} are deleted by position; {fleet['groups']:.0f} groups. Links "
         f"of {rate} Mbit/s in each direction ({link / 1e6:.1f} MB/s), the store's of "
-        f"{rate * workers}; {workers} workers; all on {os.cpu_count()} cores of one machine; "
+        f"{rate * workers}, TCP with {congestion}; {workers} workers; all on {os.cpu_count()} "
+        f"cores of one machine; "
         f"{len(ratios)} interleaved rounds, medians.", "",
         "| | wall s | MB/s in + out | of the links | bytes through the coordinator |",
         "|---|---|---|---|---|"]
@@ -250,6 +251,9 @@ def main():
     parser.add_argument("--deleted", type=float, default=0.01, help="share of the rows")
     parser.add_argument("--rate", type=int, default=200, help="Mbit/s of a link")
     parser.add_argument("--workers", type=int, default=4)
+    parser.add_argument("--congestion", default=pathlib.Path(
+        "/proc/sys/net/ipv4/tcp_congestion_control").read_text(encoding="ascii").strip(),
+        help="of TCP: cubic, bbr; the machine's own by default")
     parser.add_argument("--groups", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scratch", type=pathlib.Path, default=measure.ROOT / "build" / "fleet")
@@ -263,7 +267,7 @@ def main():
         sys.exit(f"fleet: no network namespaces here: {why}")
     shutil.rmtree(options.scratch, ignore_errors=True)
     options.scratch.mkdir(parents=True)
-    fleet = Fleet(options.scratch, options.rate, options.workers)
+    fleet = Fleet(options.scratch, options.rate, options.workers, options.congestion)
     try:
         print("writing the table", flush=True)
         facts = fleet.make(options.rows, options.files, options.deleted)
@@ -276,7 +280,7 @@ def main():
                 sample = fleet.round(who, facts, group)
                 results.setdefault(who, []).append(sample)
                 print(f"{number + 1}/{options.rounds} {who}: {sample}", flush=True)
-        text = report(facts, results, options.rate, options.workers)
+        text = report(facts, results, options.rate, options.workers, options.congestion)
         print(text)
         options.out.write_text(text, encoding="utf-8")
     finally:

@@ -31,8 +31,10 @@ def _ip(*args):
 
 
 class Hosts:
-    def __init__(self, rates):
-        """`rates`: Mbit/s by host, None for a link without a limit."""
+    def __init__(self, rates, congestion=None):
+        """`rates`: Mbit/s by host, None for a link without a limit. `congestion`: the control of
+        TCP between them ("cubic", "bbr"), where it is not to be the machine's own."""
+        self._congestion = congestion
         self._number = next(_NUMBERS)
         self._prefix = f"lt{os.getpid()}x{self._number}"
         self._names = list(rates)
@@ -66,6 +68,11 @@ class Hosts:
             _ip("-n", name, "addr", "add", self.address(host) + "/24", "dev", "eth0")
             _ip("-n", name, "link", "set", "eth0", "up")
             _ip("-n", name, "link", "set", "lo", "up")
+            if self._congestion:
+                address = self.address(host)
+                _ip("-n", name, "route", "change", address.rsplit(".", 1)[0] + ".0/24", "dev",
+                    "eth0", "proto", "kernel", "scope", "link", "src", address, "congctl",
+                    self._congestion)
             self.limit(host, rate)
 
     def _port(self, host):
