@@ -1,6 +1,6 @@
 """The gate of the fleet: one table rewritten by the coordinator alone, and by workers on other
 hosts, where the network is the limit. Run it with ./dev bench fleet, as root, on a quiet machine;
-it writes bench/FLEET.md.
+it writes bench/FLEET.md, and the rates that it measured to bench/fleet_rates.json.
 
 Hosts are network namespaces of this machine, each behind a link of a stated rate in both
 directions: the coordinator, the workers, and an object store (SeaweedFS) whose link has the sum of
@@ -10,7 +10,9 @@ file, which only the coordinator reads. Contestants take turns on the same snaps
 with a rollback to it. Bytes are those that the links counted.
 
 What this cannot show is how CPU-bound work scales: all hosts share the two cores of one machine.
-For that there is the model (./dev bench fleet-model), on the placement code itself.
+For that there is the model (./dev bench fleet-model), on the placement code itself, with the rates
+measured here: of one worker that has all groups, of requests, orders and the checks of results.
+What it makes of them for this run is printed beside what was measured.
 """
 
 import argparse
@@ -34,7 +36,10 @@ from s3_bucket import KEY, SECRET  # noqa: E402
 MIB = measure.MIB
 SERVICES = measure.ROOT / "tests" / "services"
 BIN = pathlib.Path(measure.BINARY).parent
-TABLE = "lake.sales.events"
+TABLE, TINY = "lake.sales.events", "lake.sales.tiny"
+MODEL = measure.ROOT / "build" / "bench" / "fleet_model"
+WORKER = {"cap": 2, "threads": 1}
+RECEIVED, SENT = 0, 1
 GOAL, GOAL_THROUGH = 3.6, 0.001
 
 
@@ -97,7 +102,11 @@ def make(endpoint, db, rows, files, deleted):
     it.commit_deletes(table, [it.position_delete_file(table, positions, Record(part))
                               for part, positions in sorted(gone.items())])
     table = lake.load("events")
-    print(json.dumps({"rows": each * files, "files": files, "bytes": size_of_data,
+    tiny = lake.create("tiny", schema, partition_by=["part"])
+    it.commit_data(tiny, [it.foreign_data_file(tiny, arrow.slice(0, 10), Record(part))
+                          for _ in range(2)])
+    print(json.dumps({"tiny": lake.load("tiny").metadata.current_snapshot_id,
+                      "rows": each * files, "files": files, "bytes": size_of_data,
                       "deleted": sum(map(len, gone.values())),
                       "snapshot": table.metadata.current_snapshot_id}))
 
@@ -146,20 +155,22 @@ class Fleet:
         return json.loads(done.stdout.splitlines()[-1])
 
     def start_workers(self):
-        addresses = []
+        addresses, self.processes = [], {}
         for name in self.workers:
             config = self.scratch / f"{name}.toml"
             config.write_text(
                 f'[worker]\nlisten = "{self.hosts.address(name)}:9140"\n'
                 f'secret = "${{FLEET_SECRET}}"\n'
                 f'tls_cert = "{self.scratch / name}.pem"\ntls_key = "{self.scratch / name}.key"\n'
-                f'max_inflight_groups = 2\nthreads = 1\nmemory = "1GiB"\n'
+                f'max_inflight_groups = {WORKER["cap"]}\nthreads = {WORKER["threads"]}\n'
+                f'memory = "1GiB"\n'
                 f'[worker.s3]\nendpoint = "{self.endpoint}"\nregion = "us-east-1"\n'
                 f'access_key_id = "{KEY}"\nsecret_access_key = "{SECRET}"\n', encoding="utf-8")
             port_file = self.scratch / f"{name}.port"
             log = open(self.scratch / f"{name}.log", "wb")
-            self.hosts.start(name, [BIN / "lithify-worker", "--config", config, "--port-file",
-                                    port_file], env=self.environment, stdout=log, stderr=log)
+            self.processes[name] = self.hosts.start(
+                name, [BIN / "lithify-worker", "--config", config, "--port-file", port_file],
+                env=self.environment, stdout=log, stderr=log)
             for _ in range(200):
                 if port_file.exists():
                     break
@@ -167,40 +178,108 @@ class Fleet:
             else:
                 raise measure.Failed((self.scratch / f"{name}.log").read_text())
             addresses.append(port_file.read_text(encoding="utf-8").strip())
+        self.first = addresses[0]
         self.config = self.scratch / "coordinator.toml"
         self.config.write_text(
             f'[fleet]\ndistribution = "require"\nmin_workers = {len(self.workers)}\n'
             f"workers = {json.dumps(addresses)}\n"
             f'secret = "${{FLEET_SECRET}}"\ntls_ca = "{self.scratch}/ca.pem"\n', encoding="utf-8")
 
-    def lithify(self, command, *args):
+    def lithify(self, command, *args, table=TABLE):
         done = self.hosts.run(
-            "coord", [measure.BINARY, command, TABLE, *args, "--catalog-uri",
+            "coord", [measure.BINARY, command, table, *args, "--catalog-uri",
                       f"sqlite:///{self.db}", "--config", self.config, "--json"],
             env=self.environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise measure.Failed(f"{command}: exit {done.returncode}\n{done.stderr[-3000:]}")
         return json.loads(done.stdout)
 
-    def round(self, distribution, facts, group):
+    def cpu(self):
+        """Seconds that the workers' processes have used."""
+        ticks = 0
+        for process in self.processes.values():
+            stat = pathlib.Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii")
+            ticks += sum(map(int, stat.rpartition(")")[2].split()[11:13]))
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def latency(self, asked=50):
+        """Seconds of a request of the coordinator to the store, of no more than a few bytes."""
+        code = ("import http.client, sys, time\n"
+                "def ask():\n"
+                "    begin = time.perf_counter()\n"
+                "    connection.request('HEAD', '/')\n"
+                "    connection.getresponse().read()\n"
+                "    return time.perf_counter() - begin\n"
+                "connection = http.client.HTTPConnection(sys.argv[1].removeprefix('http://'),\n"
+                "                                        timeout=30)\n"
+                f"print(sorted(ask() for _ in range({asked}))[{asked // 2}])\n")
+        done = self.hosts.run("coord", [sys.executable, "-c", code, self.endpoint],
+                              stdout=subprocess.PIPE, text=True)
+        return float(done.stdout)
+
+    def order(self, facts, times=5):
+        """Seconds of a group with next to nothing in it: its order, the metadata, footers."""
+        seconds = []
+        for _ in range(times):
+            result = self.lithify("rewrite-data-files", "--rewrite-all", table=TINY)
+            seconds += [group["seconds"] for group in result["fleet"]["groups"]]
+            self.lithify("rollback-to-snapshot", str(facts["tiny"]), table=TINY)
+        return statistics.median(seconds)
+
+    def round(self, who, facts, group):
         """One rewrite: (seconds, bytes through the coordinator, of workers, the result)."""
-        before = {name: sum(self.hosts.traffic(name)) for name in ("coord", *self.workers)}
+        distribution = "local" if who == "local" else "require"
+        only = ["--set", f"fleet.workers={self.first}", "--set", "fleet.min_workers=1"]
+        before = {name: self.hosts.traffic(name) for name in ("coord", *self.workers)}
+        cpu = self.cpu()
         begin = time.perf_counter()
         result = self.lithify(
             "rewrite-data-files", "--set", f"fleet.distribution={distribution}",
+            *(only if who == "one" else []),
             "--target-file-size-bytes", str(group), "--max-file-group-size-bytes",
             str(group + group // 8), "--delete-file-threshold", "1", "--rewrite-job-order",
             "bytes-desc")
         wall = time.perf_counter() - begin
-        moved = {name: sum(self.hosts.traffic(name)) - count for name, count in before.items()}
+        cpu = self.cpu() - cpu
+        ways = {name: [now - then for now, then in zip(self.hosts.traffic(name), count)]
+                for name, count in before.items()}
+        moved = {name: sum(counts) for name, counts in ways.items()}
         expected = facts["rows"] - facts["deleted"]
         if result["rows_out"] != expected or result["distributed"] != (distribution == "require"):
             raise measure.Failed(f"{distribution}: {result}")
         self.lithify("rollback-to-snapshot", str(facts["snapshot"]))
-        return {"wall": wall, "coordinator": moved["coord"],
-                "workers": sum(moved[name] for name in self.workers),
-                "bytes_in": result["bytes_in"], "bytes_out": result["bytes_out"],
-                "groups": result["groups"]}
+        sample = {"wall": wall, "coordinator": moved["coord"],
+                  "workers": sum(moved[name] for name in self.workers),
+                  "bytes_in": result["bytes_in"], "bytes_out": result["bytes_out"],
+                  "groups": result["groups"]}
+        if fleet := result["fleet"]:
+            took = sorted(group["seconds"] for group in fleet["groups"])
+            sample |= {"fleet": fleet["seconds"], "cpu": cpu,
+                       "check": fleet["check_seconds"] / result["groups"],
+                       "p50": took[(len(took) - 1) // 2], "p99": took[(len(took) - 1) * 99 // 100],
+                       "sent": sum(ways[name][SENT] for name in self.workers),
+                       "received": sum(ways[name][RECEIVED] for name in self.workers)}
+            self.sizes = [group["bytes_in"] / MIB for group in fleet["groups"]]
+        return sample
+
+    def rates(self, facts, results, rate):
+        """What the model is calibrated with (bench/fleet_model.cc reads it)."""
+        middle = medians(results)
+        alone, one, fleet = (middle[who] for who in ("local", "one", "require"))
+        mib = one["bytes_in"] / MIB
+        return {
+            "what": f"{time.strftime('%Y-%m-%d', time.gmtime())}, {measure.machine()}, load "
+                    f"{os.getloadavg()[0]:.1f}; {facts['rows']:,} rows in {facts['files']} files, "
+                    f"links of {rate} Mbit/s",
+            "workers": len(self.workers), "cap": WORKER["cap"], "link_mib_s": rate * 1e6 / 8 / MIB,
+            "worker_mib_s": mib / one["fleet"],
+            "read_mib_s": one["received"] / MIB / one["fleet"],
+            "write_mib_s": one["sent"] / MIB / one["fleet"],
+            "cpu_s_per_mib": one["cpu"] / mib,
+            "latency_s": self.latency(), "order_s": self.order(facts), "check_s": fleet["check"],
+            "overhead_s": fleet["wall"] - fleet["fleet"],
+            "alone_s": alone["wall"], "one_s": one["wall"], "fleet_s": fleet["wall"],
+            "group_p50_s": fleet["p50"], "group_p99_s": fleet["p99"], "group_mib": self.sizes}
 
     def close(self):
         if hasattr(self, "endpoint"):
@@ -209,9 +288,18 @@ class Fleet:
         self.hosts.close()
 
 
+def medians(results):
+    return {who: {key: statistics.median(sample[key] for sample in samples) for key in samples[0]}
+            for who, samples in results.items()}
+
+
+def model(rates_file, *args):
+    return subprocess.run([MODEL, "--rates", rates_file, *args], check=True, text=True,
+                          stdout=subprocess.PIPE, timeout=600).stdout
+
+
 def report(facts, results, rate, workers, congestion):
-    middle = {who: {key: statistics.median(sample[key] for sample in samples)
-                    for key in samples[0]} for who, samples in results.items()}
+    middle = medians(results)
     alone, fleet = middle["local"], middle["require"]
     ratios = [a["wall"] / b["wall"] for a, b in zip(results["local"], results["require"])]
     data = fleet["bytes_in"] + fleet["bytes_out"]
@@ -227,7 +315,8 @@ def report(facts, results, rate, workers, congestion):
         f"{len(ratios)} interleaved rounds, medians.", "",
         "| | wall s | MB/s in + out | of the links | bytes through the coordinator |",
         "|---|---|---|---|---|"]
-    for who, name, links in (("local", "coordinator alone", 1), ("require", "workers", workers)):
+    for who, name, links in (("local", "coordinator alone", 1), ("one", "one worker", 1),
+                             ("require", "workers", workers)):
         row = middle[who]
         # Both directions of a link carry at most its rate each: reading bounds, writing overlaps.
         bound = max(row["bytes_in"], row["bytes_out"]) / (link * links)
@@ -258,6 +347,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scratch", type=pathlib.Path, default=measure.ROOT / "build" / "fleet")
     parser.add_argument("--out", type=pathlib.Path, default=measure.ROOT / "bench" / "FLEET.md")
+    parser.add_argument("--rates", type=pathlib.Path,
+                        default=measure.ROOT / "bench" / "fleet_rates.json")
     options = parser.parse_args()
     if options.make:
         endpoint, db, rows, files, deleted = options.make
@@ -276,11 +367,15 @@ def main():
         results = {}
         group = facts["bytes"] // options.groups
         for number in range(options.rounds):
-            for who in ("local", "require"):
+            for who in ("local", "require", "one"):
                 sample = fleet.round(who, facts, group)
                 results.setdefault(who, []).append(sample)
                 print(f"{number + 1}/{options.rounds} {who}: {sample}", flush=True)
+        options.rates.write_text(
+            json.dumps(fleet.rates(facts, results, options.rate), indent=1) + "\n",
+            encoding="utf-8")
         text = report(facts, results, options.rate, options.workers, options.congestion)
+        text += "\n## More workers, by the model\n\n" + model(options.rates)
         print(text)
         options.out.write_text(text, encoding="utf-8")
     finally:

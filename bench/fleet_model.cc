@@ -5,8 +5,11 @@
 // The model: groups with sizes by Zipf's law; a worker has one rate, which its groups share, and no
 // group gets more than a rate of its own; all workers share the store's rate; some workers are
 // slow; workers die now and then, are noticed at once or after a silence, and come back as others;
-// the coordinator checks as many results at a time as it does in production. Rates are parameters,
-// to be taken from measurements.
+// the coordinator checks as many results at a time as it does in production.
+//
+// Rates are those that ./dev bench fleet measured and wrote to bench/fleet_rates.json, or else the
+// defaults below, which are round numbers and said to be. Where there are measured ones the model
+// is held against the run that they are of, before it is asked about others.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,8 +18,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <queue>
 #include <string>
@@ -36,6 +42,7 @@ struct Parameters {
   double group_mib = 512;     // On average.
   double zipf = 0.5;          // Exponent; 0: all the same.
   double largest_mib = 4096;  // The planner's bound on a group.
+  std::vector<double> sizes;  // Of all groups, in MiB; empty: as above.
   int cap = 2;
   double worker_mib_s = 100;  // Of one worker, whatever bounds it.
   double group_mib_s = 100;   // Of one group, likewise.
@@ -57,8 +64,11 @@ struct Parameters {
 
 struct Outcome {
   double seconds = 0;
-  double ideal = 0;         // All bytes at all rates, and not faster than the largest group.
-  double alone = 0;         // One worker that is never slow and never dies.
+  double ideal = 0;      // All bytes at all rates, and not faster than the largest group.
+  double alone = 0;      // One worker that is never slow and never dies.
+  double group_p50 = 0;  // Of a group, from the order to the result that was used.
+  double group_p99 = 0;
+  double stragglers = 0;    // Share of groups that took more than twice the median time per MiB.
   double wait_p99 = 0;      // Of a group, from the job's begin to its start.
   double tail = 0;          // From the first idle worker with nothing left to begin until the end.
   double idle_share = 0;    // Of the workers' time, that was not spent on a group.
@@ -85,8 +95,10 @@ class Model {
  public:
   Model(const Parameters& parameters, int workers)
       : p_(parameters), draw_(parameters.seed), placement_(Options()), workers_(workers) {
-    const int64_t groups = p_.groups > 0 ? p_.groups : p_.groups_per_worker * workers;
-    MakeGroups(groups);
+    if (p_.sizes.empty()) {
+      MakeGroups(p_.groups > 0 ? p_.groups : p_.groups_per_worker * workers);
+    }
+    for (const double mib : p_.sizes) AddGroup(mib);
     const double all = p_.store_mib_s > 0 ? p_.store_mib_s / workers : p_.worker_mib_s;
     for (auto& worker : workers_) {
       worker.rate = std::min(p_.worker_mib_s, all);
@@ -132,6 +144,8 @@ class Model {
     size_t group = 0;
     size_t worker = 0;
     int life = 0;
+    double started = 0;
+    double ended = 0;
     double left = 0;  // MiB.
     bool begun = false;
     bool over = false;
@@ -164,10 +178,13 @@ class Model {
     const double all = p_.group_mib * static_cast<double>(count);
     for (const double weight : weights) {
       const double mib = std::clamp(all * weight / sum, 1.0, p_.largest_mib);
-      sizes_.push_back({.bytes = static_cast<int64_t>(mib * 1024 * 1024)});
-      total_ += mib;
-      largest_ = std::max(largest_, mib);
+      AddGroup(mib);
     }
+  }
+  void AddGroup(double mib) {
+    sizes_.push_back({.bytes = static_cast<int64_t>(mib * 1024 * 1024)});
+    total_ += mib;
+    largest_ = std::max(largest_, mib);
   }
   double Mib(size_t group) const { return static_cast<double>(sizes_[group].bytes) / 1048576.0; }
 
@@ -195,6 +212,7 @@ class Model {
         attempt.worker = static_cast<size_t>(action.worker);
         attempt.life = workers_[attempt.worker].life;
         attempt.left = Mib(attempt.group);
+        attempt.started = now_;
         waits_.try_emplace(attempt.group, now_);
         At(p_.start_s + p_.latency_s, Kind::kBegun, static_cast<size_t>(action.attempt));
         return;
@@ -204,6 +222,8 @@ class Model {
         double& free = *std::ranges::min_element(checkers_);
         free = std::max(free, now_) + p_.check_s;
         last_ = std::max(last_, free);
+        const Attempt& attempt = attempts_.at(action.attempt);
+        took_.push_back({attempt.ended - attempt.started, Mib(attempt.group)});
         used_ += Mib(static_cast<size_t>(action.group));
         return;
       }
@@ -329,6 +349,7 @@ class Model {
     for (const int64_t id : done) {
       std::erase(worker.running, id);
       attempts_.at(id).over = true;
+      attempts_.at(id).ended = now_;
     }
     Schedule(w);
     for (const int64_t id : done) {
@@ -373,13 +394,31 @@ class Model {
     for (const auto& [group, at] : waits_) waits.push_back(at);
     std::ranges::sort(waits);
     if (!waits.empty()) out_.wait_p99 = waits[(waits.size() - 1) * 99 / 100];
+    SummarizeGroups();
     out_.tail = tail_since_ ? out_.seconds - *tail_since_ : 0;
     double busy = 0;
     for (const Worker& worker : workers_) busy += worker.busy;
     out_.idle_share = 1 - busy / (count * out_.seconds);
-    out_.wasted_share = read_ > 0 ? 1 - used_ / read_ : 0;
+    out_.wasted_share = read_ > 0 ? std::max(0.0, 1 - used_ / read_) : 0;
     out_.counters = placement_.counters();
     out_.failed = out_.failed || !ended_;
+  }
+
+  void SummarizeGroups() {
+    if (took_.empty()) return;
+    std::vector<double> seconds;
+    std::vector<double> paces;
+    for (const auto& [took, mib] : took_) {
+      seconds.push_back(took);
+      paces.push_back(took / mib);
+    }
+    std::ranges::sort(seconds);
+    std::ranges::sort(paces);
+    out_.group_p50 = seconds[(seconds.size() - 1) / 2];
+    out_.group_p99 = seconds[(seconds.size() - 1) * 99 / 100];
+    const double slow = 2 * paces[(paces.size() - 1) / 2];
+    const auto behind = std::ranges::count_if(paces, [&](double pace) { return pace > slow; });
+    out_.stragglers = static_cast<double>(behind) / static_cast<double>(paces.size());
   }
 
   const Parameters& p_;
@@ -390,6 +429,7 @@ class Model {
   std::map<int64_t, Attempt> attempts_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::map<size_t, double> waits_;
+  std::vector<std::pair<double, double>> took_;  // Seconds and MiB of each group.
   double now_ = 0;
   int64_t number_ = 0;
   int64_t deaths_ = 0;
@@ -408,15 +448,129 @@ void PrintRow(int workers, const Outcome& o) {
   std::array<char, 400> line;
   std::snprintf(
       line.data(), line.size(),
-      "| %d | %.0f | %.2f | %.1f%% | %.0f | %.0f | %.1f%% | %.1f%% | %lld | %lld | %lld | "
-      "%.1f%% | %.1f |%s",
-      workers, o.seconds, o.alone / o.seconds, 100 * o.ideal / o.seconds, o.wait_p99, o.tail,
-      100 * o.idle_share, 100 * o.wasted_share, static_cast<long long>(o.counters.attempts),
-      static_cast<long long>(o.counters.retries), static_cast<long long>(o.counters.hedges),
-      100 * o.placement_s / o.seconds,
+      "| %d | %.0f | %.2f | %.1f%% | %.1f | %.1f | %.1f%% | %.0f | %.0f | %.1f%% | %.1f%% | %lld | "
+      "%lld | %lld | %.1f%% | %.1f |%s",
+      workers, o.seconds, o.alone / o.seconds, 100 * o.ideal / o.seconds, o.group_p50, o.group_p99,
+      100 * o.stragglers, o.wait_p99, o.tail, 100 * o.idle_share, 100 * o.wasted_share,
+      static_cast<long long>(o.counters.attempts), static_cast<long long>(o.counters.retries),
+      static_cast<long long>(o.counters.hedges), 100 * o.placement_s / o.seconds,
       1e6 * o.placement_s / static_cast<double>(std::max<int64_t>(1, o.events)),
       o.failed ? " FAILED" : "");
   std::cout << line.data() << "\n";
+}
+
+// --- measured rates ------------------------------------------------------------------------------
+
+// As bench/fleet.py writes them.
+struct Measured {
+  std::string what;  // When, where and on what.
+  int workers = 0;
+  int cap = 0;
+  double link_mib_s = 0;
+  double worker_mib_s = 0;   // Of input, of one worker that has all groups.
+  double cpu_s_per_mib = 0;  // Of a worker, per MiB of input.
+  double read_mib_s = 0;     // Of a worker, through its link, while it is at work.
+  double write_mib_s = 0;
+  double latency_s = 0;
+  double order_s = 0;
+  double check_s = 0;
+  double overhead_s = 0;  // Plan and commit.
+  double alone_s = 0;     // Of the whole job, by the coordinator alone,
+  double one_s = 0;       // by one worker,
+  double fleet_s = 0;     // and by all.
+  double group_p50 = 0;
+  double group_p99 = 0;
+  std::vector<double> sizes;
+};
+
+std::optional<Measured> ReadMeasured(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  const auto json = nlohmann::json::parse(file);
+  Measured m;
+  m.what = json.at("what");
+  m.workers = json.at("workers");
+  m.cap = json.at("cap");
+  m.link_mib_s = json.at("link_mib_s");
+  m.worker_mib_s = json.at("worker_mib_s");
+  m.cpu_s_per_mib = json.at("cpu_s_per_mib");
+  m.read_mib_s = json.at("read_mib_s");
+  m.write_mib_s = json.at("write_mib_s");
+  m.latency_s = json.at("latency_s");
+  m.order_s = json.at("order_s");
+  m.check_s = json.at("check_s");
+  m.overhead_s = json.at("overhead_s");
+  m.alone_s = json.at("alone_s");
+  m.one_s = json.at("one_s");
+  m.fleet_s = json.at("fleet_s");
+  m.group_p50 = json.at("group_p50_s");
+  m.group_p99 = json.at("group_p99_s");
+  m.sizes = json.at("group_mib").get<std::vector<double>>();
+  return m;
+}
+
+// As measured; `link_mib_s`, `cores`: of the workers that are asked about, 0: as they were.
+void Calibrate(const Measured& m, double link_mib_s, double cores, Parameters& p) {
+  p.cap = m.cap;
+  p.latency_s = m.latency_s;
+  p.start_s = m.order_s;
+  p.check_s = m.check_s;
+  p.worker_mib_s = m.worker_mib_s;
+  if (link_mib_s > 0) p.worker_mib_s *= link_mib_s / m.link_mib_s;
+  if (cores > 0) p.worker_mib_s = std::min(p.worker_mib_s, cores / m.cpu_s_per_mib);
+  p.group_mib_s = p.worker_mib_s;
+}
+
+// The run that the rates are of, with nothing slow and nobody dying, next to what was measured. One
+// worker is where the rate comes from; several are what the model says by itself.
+void Validate(const Measured& m, Parameters p) {
+  p.sizes = m.sizes;
+  p.slow_share = 0;
+  p.mtbf_hours = 0;
+  const Outcome one = Model(p, 1).Run();
+  const Outcome all = Model(p, m.workers).Run();
+  const double one_s = one.seconds + m.overhead_s;
+  const double all_s = all.seconds + m.overhead_s;
+  std::printf("| %zu groups, %.0f MiB | model | measured | difference |\n|---|---|---|---|\n",
+              m.sizes.size(), std::accumulate(m.sizes.begin(), m.sizes.end(), 0.0));
+  const auto row = [](const std::string& name, double model, double measured) {
+    std::printf("| %s | %.2f | %.2f | %+.1f%% |\n", name.c_str(), model, measured,
+                100 * (model / measured - 1));
+  };
+  const std::string several = std::to_string(m.workers) + " workers";
+  row("1 worker, s (calibrated by it)", one_s, m.one_s);
+  row(several + ", s", all_s, m.fleet_s);
+  row(several + ", times the coordinator alone", m.alone_s / all_s, m.alone_s / m.fleet_s);
+  row(several + ", times one worker", one_s / all_s, m.one_s / m.fleet_s);
+  row(several + ", p50 of groups, s", all.group_p50, m.group_p50);
+  row(several + ", p99 of groups, s", all.group_p99, m.group_p99);
+  std::printf("\n");
+}
+
+void PrintRates(const Parameters& p, const std::optional<Measured>& m) {
+  if (m) {
+    std::printf(
+        "Rates as measured: %s. A worker read %.2f MiB/s and wrote %.2f MiB/s through a link of "
+        "%.2f MiB/s; %.4f s of CPU per MiB of input; a request %.1f ms, an order until its first "
+        "byte %.0f ms, the check of a result %.1f ms.\n\n",
+        m->what.c_str(), m->read_mib_s, m->write_mib_s, m->link_mib_s, m->cpu_s_per_mib,
+        1000 * m->latency_s, 1000 * m->order_s, 1000 * m->check_s);
+    Validate(*m, p);
+  } else {
+    std::printf("Rates are the defaults of this program, and not measured.\n\n");
+  }
+}
+
+void PrintAsked(const Parameters& p) {
+  std::printf(
+      "Asked: %.2f MiB/s of input per worker, %d groups at a time; %.0f ms until the first byte, "
+      "%.1f ms per check, %d at a time; %.1f%% of workers %.0f times slower, one death per worker "
+      "in %.0f hours, of which %.0f%% are noticed by silence of %.0f s; %lld groups per worker of "
+      "%.0f MiB on average.\n\n",
+      p.worker_mib_s, p.cap, 1000 * p.start_s, 1000 * p.check_s, p.check_at_once,
+      100 * p.slow_share, p.slow_factor, p.mtbf_hours, 100 * p.silent_share, p.silence_s,
+      static_cast<long long>(p.groups_per_worker), p.group_mib);
+  std::fflush(stdout);
 }
 
 }  // namespace
@@ -425,13 +579,24 @@ void PrintRow(int workers, const Outcome& o) {
 int main(int argc, char** argv) {
   using lithify::fleet::Model;
   lithify::fleet::Parameters p;
+  std::string rates = "bench/fleet_rates.json";
+  double link_mib_s = 0;
+  double cores = 0;
   CLI::App app{"How rewriting scales over workers: a model on the real placement code."};
+  app.add_option("--rates", rates,
+                 "measured rates, as ./dev bench fleet writes them; where there "
+                 "is no such file, or \"\": the defaults")
+      ->capture_default_str()
+      ->take_last();
+  app.add_option("--link", link_mib_s, "MiB/s of a worker's link instead of the measured one");
+  app.add_option("--cores", cores, "of a worker: what the measured CPU time per MiB allows");
   app.add_option("--workers", p.workers, "numbers of workers")->delimiter(',');
   app.add_option("--groups", p.groups, "groups in all; 0: --groups-per-worker");
   app.add_option("--groups-per-worker", p.groups_per_worker);
   app.add_option("--group-mib", p.group_mib, "mean size of a group");
   app.add_option("--largest-mib", p.largest_mib, "largest group");
   app.add_option("--zipf", p.zipf, "exponent of the sizes; 0: all the same");
+  // These and other rates are above measured ones.
   app.add_option("--cap", p.cap, "groups that a worker has at a time");
   app.add_option("--worker-rate", p.worker_mib_s, "MiB/s of one worker");
   app.add_option("--group-rate", p.group_mib_s, "MiB/s of one group at most");
@@ -449,12 +614,28 @@ int main(int argc, char** argv) {
   app.add_option("--attempts", p.attempts, "that may fail, of one group");
   app.add_flag("!--no-hedge", p.hedge, "no group is repeated");
   app.add_option("--seed", p.seed);
+  // Read twice: what is said on the command line is above what the file says.
   CLI11_PARSE(app, argc, argv);
+  std::optional<lithify::fleet::Measured> measured;
+  try {
+    if (!rates.empty()) measured = lithify::fleet::ReadMeasured(rates);
+  } catch (const std::exception& e) {
+    std::cerr << "fleet_model: " << rates << ": " << e.what() << "; measure anew\n";
+    return 1;
+  }
+  if (measured) lithify::fleet::Calibrate(*measured, 0, 0, p);
+  lithify::fleet::PrintRates(p, measured);
+  if (measured) lithify::fleet::Calibrate(*measured, link_mib_s, cores, p);
+  p.workers.clear();
+  CLI11_PARSE(app, argc, argv);
+  if (p.workers.empty()) p.workers = lithify::fleet::Parameters().workers;
+  lithify::fleet::PrintAsked(p);
 
   std::cout
-      << "| workers | s | times one worker | efficiency | p99 wait, s | tail, s | idle | wasted "
+      << "| workers | s | times one worker | efficiency | p50 of groups, s | p99 of groups, s | "
+         "stragglers | p99 wait, s | tail, s | idle | wasted "
          "bytes | attempts | retries | repeats | placement, of a core | µs per event |\n"
-         "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+         "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   bool failed = false;
   for (const int workers : p.workers) {
     const auto outcome = Model(p, workers).Run();

@@ -32,7 +32,7 @@ case "$what" in
     ;;
   fleet-model)
     shift
-    exec "$LITHIFY_ROOT/build/bench/fleet_model" "$@"
+    exec "$LITHIFY_ROOT/build/bench/fleet_model" --rates "$LITHIFY_ROOT/bench/fleet_rates.json" "$@"
     ;;
   server)
     shift
@@ -56,6 +56,8 @@ case "$what" in
   *)
     peer LITHIFY_SPARK tests/services/spark.sh
     peer LITHIFY_PARQUET_RUST bench/parquet_rust.sh
-    exec "$LITHIFY_PYTHON" "$LITHIFY_ROOT/bench/run.py" "$@"
+    "$LITHIFY_PYTHON" "$LITHIFY_ROOT/bench/run.py" "$@"
+    say "more workers than there are machines, by the model"
+    exec "$LITHIFY_ROOT/build/bench/fleet_model" --rates "$LITHIFY_ROOT/bench/fleet_rates.json"
     ;;
 esac
