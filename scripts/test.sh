@@ -14,9 +14,19 @@ ctest --test-dir "$LITHIFY_ROOT/build" -L fast --parallel 2 --output-on-failure 
   --no-tests=error --output-junit "$reports/unit.xml" </dev/null || true
 
 say "end-to-end tests"
-# Of lithify-ray what needs no Ray; the rest is ./dev check ray.
+# Of lithify-ray what needs no Ray, and one rewrite on a Ray cluster where ./dev check ray has
+# installed that; the rest is ./dev check ray.
 "$LITHIFY_PYTHON" -m pytest "$LITHIFY_ROOT/tests/e2e" "$LITHIFY_ROOT/tests/ray/test_policy.py" \
   "$LITHIFY_ROOT/tests/ray/test_keeper.py" -q -p no:cacheprovider \
   --junitxml="$reports/e2e.xml" "$@" </dev/null || true
 
-"$LITHIFY_PYTHON" "$LITHIFY_ROOT/scripts/tally.py" "$reports/unit.xml" "$reports/e2e.xml"
+ray=()
+if [ $# -eq 0 ] && [ -x "$LITHIFY_CACHE/fleet/bin/python" ]; then
+  say "a rewrite on a Ray cluster"
+  ray=("$reports/ray.xml")
+  timeout 300 "$LITHIFY_CACHE/fleet/bin/python" -m pytest -q -p no:cacheprovider \
+    "$LITHIFY_ROOT/tests/ray/test_rewrite.py" --junitxml="${ray[0]}" </dev/null || true
+fi
+
+"$LITHIFY_PYTHON" "$LITHIFY_ROOT/scripts/tally.py" "$reports/unit.xml" "$reports/e2e.xml" \
+  ${ray[@]+"${ray[@]}"}

@@ -15,7 +15,8 @@ class Harness:
         self.workers_file = directory / "workers.json"
         self.queue_file = directory / "queue.json"
         placement = Placement(1, WORKER_BYTES, max_restarts=settings.pop("max_restarts", 5))
-        policy = Policy(min_workers, max_workers, 2, up_pause=0.5, down_after=2)
+        policy = settings.pop("policy", None) or Policy(min_workers, max_workers, 2, up_pause=0.5,
+                                                        down_after=2)
         self._make = lambda **more: Fleet(
             "test", settings_for(placement, **{
                 "config": config, "binary": binary, "drain_seconds": 10, "probe_seconds": 0.5,
@@ -46,10 +47,13 @@ class Harness:
         return wait_until(what, tick, seconds)
 
     def serving(self, count):
-        """Ticks until so many are published, and returns what each of them said."""
+        """Ticks until so many are published and heard, and returns what each of them said."""
         self.tick_until(
             f"{count} workers are published and heard", lambda: count == len(self.published())
             == sum(member.serves(time.monotonic()) for member in self.fleet.members))
+        return self.told()
+
+    def told(self):
         told = [member.told for member in self.fleet.members if member.told is not None]
         told = {worker.address: worker for worker in told if worker.address in self.published()}
         assert {worker.address: worker.id for worker in told.values()} == self.published()
