@@ -339,9 +339,12 @@ def test_workers_with_certificates_on_both_sides(sets):
     assert worker["endpoints"] == ["https://minio.lake:9000"] and worker["unadopted"] == "5min"
     assert {env["name"] for env in container(sets["together"], "worker")["env"]} >= {
         "LITHIFY_WORKER_S3_KEY", "LITHIFY_WORKER_S3_SECRET"}
-    # A probe has no certificate to show.
-    probe = container(sets["together"], "worker")["readinessProbe"]
-    assert probe["tcpSocket"] == {"port": "flight"} and "exec" not in probe
+    # A probe shows the worker's own.
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container(sets["together"], "worker")[probe]["exec"]["command"] == [
+            "lithify-worker", "--probe=localhost:9140", "--ca=/run/secrets/lithify-worker/ca.crt",
+            "--cert=/run/secrets/lithify-worker/tls.crt",
+            "--key=/run/secrets/lithify-worker/tls.key"]
     autoscaler = sets["together"]["HorizontalPodAutoscaler", "demo-lithify-worker"]["spec"]
     assert (autoscaler["minReplicas"], autoscaler["maxReplicas"]) == (3, 30)
     assert "replicas" not in sets["together"]["Deployment", "demo-lithify-worker"]["spec"]

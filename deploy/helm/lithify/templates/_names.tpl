@@ -262,15 +262,15 @@ resources:
 {{- end -}}
 
 {{- define "lithify.workerProbe" -}}
-{{- if .Values.worker.tls.mutual -}}
-tcpSocket: {port: flight}
-{{- else -}}
 exec:
   command:
     - lithify-worker
     - --probe=localhost:{{ .Values.worker.port }}
     - --ca=/run/secrets/lithify-worker/ca.crt
-{{- end -}}
+{{- if .Values.worker.tls.mutual }}
+    - --cert=/run/secrets/lithify-worker/tls.crt
+    - --key=/run/secrets/lithify-worker/tls.key
+{{- end }}
 {{- end -}}
 
 {{- define "lithify.maintainContainer" -}}
