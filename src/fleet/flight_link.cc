@@ -29,6 +29,9 @@ namespace flight = arrow::flight;
 
 constexpr Duration kHelloTimeout = std::chrono::seconds(10);
 constexpr auto kLook = std::chrono::milliseconds(100);
+// Of frames that have come in and were not looked at: beyond that the worker has to wait, so that
+// none fills the memory, however fast it talks.
+constexpr size_t kUnseenBytesMax = size_t{1} << 20;
 
 std::unexpected<LinkError> Transport(std::string message, const std::string& address) {
   return std::unexpected(
@@ -94,6 +97,7 @@ struct Call {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::string> frames;
+  size_t unseen_bytes = 0;  // Of frames.
   bool given_up = false;
   bool over = false;
   arrow::Status end;
@@ -106,10 +110,13 @@ void Read(flight::FlightClient& client, const CallPtr& call) {
     for (;;) {
       ARROW_ASSIGN_OR_RAISE(const auto result, stream->Next());
       if (!result) return arrow::Status::OK();
-      const std::lock_guard lock(call->mutex);
+      std::unique_lock lock(call->mutex);
+      call->changed.wait(lock,
+                         [&] { return call->given_up || call->unseen_bytes < kUnseenBytesMax; });
       // Then the stream goes, and the worker hears of it.
       if (call->given_up) return arrow::Status::Cancelled("given up");
       call->frames.push_back(result->body ? result->body->ToString() : std::string());
+      call->unseen_bytes += call->frames.back().size();
       call->changed.notify_all();
     }
   };
@@ -212,6 +219,7 @@ class FlightLink final : public WorkerLink {
   static void GiveUp(const CallPtr& call) {
     const std::lock_guard lock(call->mutex);
     call->given_up = true;
+    call->changed.notify_all();
   }
 
   CallPtr Send(std::string_view action, const Secret& body,
@@ -246,6 +254,8 @@ class FlightLink final : public WorkerLink {
     if (call.frames.empty()) return std::nullopt;
     std::string frame = std::move(call.frames.front());
     call.frames.pop_front();
+    call.unseen_bytes -= frame.size();
+    call.changed.notify_all();
     return frame;
   }
 
