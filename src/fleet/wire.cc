@@ -242,6 +242,7 @@ Result<Json> DoneJson(const DoneFrame& frame) {
   return Json{{"frame", "done"},
               {"protocol", kProtocol},
               {"group_id", frame.group_id},
+              {"snapshot_id", result.snapshot_id},
               {"new_data_files_avro", std::move(files)},
               {"uploaded_paths", std::move(uploaded)},
               {"rows_written", result.report.rows_out},
@@ -256,6 +257,7 @@ DoneFrame DoneOf(Members& in) {
   CheckProtocol(in);
   frame.group_id = in.Integer("group_id", 0, kMax);
   group::GroupResult& result = frame.result;
+  result.snapshot_id = in.Integer("snapshot_id", 0, kMax);
   const Json& files = in.List("new_data_files_avro", kListMax);
   auto outputs = DataFilesOf(files, in.code());
   if (outputs) {

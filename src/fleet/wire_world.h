@@ -73,6 +73,7 @@ class WireWorld {
     }
     result.report = Report();
     result.rows_deleted = Number();
+    result.snapshot_id = Number();
     return result;
   }
 
@@ -173,6 +174,7 @@ inline std::string Difference(const group::GroupResult& a, const group::GroupRes
   const auto compare = [&](const char* what, bool same) {
     if (!same) out += std::string(out.empty() ? "" : ", ") + what;
   };
+  compare("snapshot", a.snapshot_id == b.snapshot_id);
   compare("number of inputs", a.inputs.size() == b.inputs.size());
   for (size_t i = 0; i < a.inputs.size() && i < b.inputs.size(); ++i) {
     const group::GroupInput& x = a.inputs[i];

@@ -94,6 +94,7 @@ class TableGroup {
         cancel_(cancel) {}
 
   Result<GroupResult> Rewrite() {
+    result_.snapshot_id = task_.snapshot_id;
     Status done;
     try {
       done = RewriteInto();

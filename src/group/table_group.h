@@ -60,6 +60,7 @@ struct GroupInput {
 };
 
 struct GroupResult {
+  int64_t snapshot_id = 0;                 // By which the group was rewritten: the task's.
   std::vector<GroupInput> inputs;          // In the task's order.
   std::vector<iceberg::DataFile> outputs;  // Complete, as an entry of a manifest needs them.
   // Of each position delete file that was read, by its location: all data files that it names, also

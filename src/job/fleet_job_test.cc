@@ -63,6 +63,7 @@ class NearFleet final : public group::Fleet {
   std::function<Result<group::Placement>()> place;
   std::function<void()> before;  // Each group.
   std::function<void(const group::GroupTask&)> ordered;
+  std::function<void(group::GroupTask&)> order;  // As it comes to the worker.
   std::function<void(size_t, group::GroupResult&)> lie;
   std::optional<Error> fails;
   std::optional<group::Distribution> asked;
@@ -99,9 +100,10 @@ class NearFleet final : public group::Fleet {
     if (job.on_end) job.on_end(story);
     return {};
   }
-  Result<group::GroupResult> One(const group::GroupTask& task, const group::FleetJob& job,
+  Result<group::GroupResult> One(group::GroupTask task, const group::FleetJob& job,
                                  const CancelFlag& cancel) {
     if (fails) return Fail(Error(*fails));
+    if (order) order(task);
     LITHIFY_TRY_ASSIGN(const auto table,
                        group::OpenedTable::Open(services_.locations, task.metadata_location,
                                                 task.snapshot_id, 2, cancel));
@@ -265,6 +267,7 @@ TEST_F(FleetJobTest, OneThatIsNotRightAmongThoseThatComeTogether) {
 TEST_F(FleetJobTest, R141NoResultThatIsNotRightReachesTheTable) {
   using Lie = std::function<void(group::GroupResult&)>;
   const std::vector<std::pair<std::string, Lie>> lies = {
+      {"by snapshot ", [](auto& r) { ++r.snapshot_id; }},
       {"7 inputs instead of", [](auto& r) { r.inputs.resize(7); }},
       {"inputs instead of", [](auto& r) { r.inputs.clear(); }},
       {"another input than", [](auto& r) { std::swap(r.inputs[0], r.inputs[1]); }},
@@ -336,6 +339,57 @@ TEST_F(FleetJobTest, R141AnOutputOfAnotherJobIsRefused) {
   const auto result = Rewrite(&fleet, Request());
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().ToString(), HasSubstr("not of this job"));
+}
+
+// Of another group of this job, in the same partition and with as many rows: each result is right
+// by itself, and the rows of one would be lost, those of the other there twice.
+TEST_F(FleetJobTest, R141AnOutputOfTwoGroupsIsRefused) {
+  Fill();
+  NearFleet fleet(Parts());
+  std::vector<iceberg::DataFile> seen;
+  fleet.lie = [&](size_t, group::GroupResult& result) {
+    for (const auto& output : seen) {
+      const bool same = output.partition == result.outputs[0].partition &&
+                        output.record_count == result.outputs[0].record_count;
+      if (same) result.outputs[0] = output;
+    }
+    seen.push_back(result.outputs[0]);
+  };
+  auto request = Request();
+  request.options.max_file_group_files = 2;
+  const auto result = Rewrite(&fleet, request);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kCorrupt);
+  EXPECT_THAT(result.error().ToString(), HasSubstr("another group's, too"));
+}
+
+// By a snapshot before the deletes, a worker finds nothing to leave out.
+TEST_F(FleetJobTest, R141AWorkerThatHasNotSeenPositionDeletesIsFound) {
+  Create(2);
+  Append({Rows("f0.parquet", 0, 10), Rows("f1.parquet", 100, 10)});
+  const std::string old = Load().metadata_location;
+  const int64_t old_snapshot = *Load().metadata.current_snapshot_id;
+  Append({DeletedPositions("deletes.parquet", "f0.parquet", {3})});
+  NearFleet fleet(Parts());
+  fleet.order = [&](group::GroupTask& task) {
+    task.metadata_location = old;
+    task.snapshot_id = old_snapshot;
+  };
+  const auto plain = Rewrite(&fleet, Request());
+  ASSERT_FALSE(plain);
+  EXPECT_THAT(plain.error().ToString(), HasSubstr("by snapshot " + std::to_string(old_snapshot)));
+  const auto current = *Load().metadata.current_snapshot_id;
+  fleet.lie = [&](size_t, group::GroupResult& result) { result.snapshot_id = current; };
+  const auto before = Load().metadata.current_snapshot_id;
+  const auto result = Rewrite(&fleet, Request());
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kCorrupt);
+  EXPECT_THAT(result.error().ToString(), HasSubstr("deletes name 1 at least"));
+  EXPECT_EQ(Load().metadata.current_snapshot_id, before);
+  fleet.order = {};
+  const auto right = Rewrite(&fleet, Request());
+  ASSERT_TRUE(right) << right.error().ToString();
+  EXPECT_EQ(right->rows_out, 19);
 }
 
 TEST_F(FleetJobTest, R287AConflictGivesEverythingOutAnew) {

@@ -178,6 +178,11 @@ Status CheckOutputs(const FleetCheck& check, const group::GroupResult& result) {
 }  // namespace
 
 Status CheckFleetResult(const FleetCheck& check, const group::GroupResult& result) {
+  if (result.snapshot_id != check.task.snapshot_id) {
+    return Wrong("by snapshot " + std::to_string(result.snapshot_id) + ", not " +
+                     std::to_string(check.task.snapshot_id),
+                 check.task.table);
+  }
   LITHIFY_TRY(CheckInputs(check, result));
   return CheckOutputs(check, result);
 }
@@ -216,6 +221,35 @@ Result<NamedPaths> ReadNamedPaths(const group::GroupServices& services,
   NamedPaths named;
   for (size_t i = 0; i < indices.size(); ++i) named.emplace(indices[i], std::move(paths[i]));
   return named;
+}
+
+Status CheckDeletesSeen(const group::TableView& view, const std::vector<int32_t>& data_files,
+                        const NamedPaths& named, const group::GroupResult& result) {
+  std::map<int32_t, std::set<std::string_view>> sorted;
+  for (size_t i = 0; i < data_files.size() && i < result.inputs.size(); ++i) {
+    if (result.inputs[i].rows_deleted > 0) continue;
+    const std::string& path = view.live.data_files[static_cast<size_t>(data_files[i])].path;
+    for (const int32_t index : view.index.AppliesTo(data_files[i])) {
+      const auto paths = named.find(index);
+      if (paths == named.end()) continue;
+      const auto [at, added] = sorted.try_emplace(index);
+      if (added) at->second.insert(paths->second.begin(), paths->second.end());
+      if (!at->second.contains(path)) continue;
+      return Wrong("0 rows were left out, deletes name 1 at least: " +
+                       view.live.delete_files[static_cast<size_t>(index)].path,
+                   path);
+    }
+  }
+  return {};
+}
+
+Status CheckOutputsApart(const group::GroupResult& result, std::set<std::string>& known) {
+  for (const iceberg::DataFile& output : result.outputs) {
+    if (!known.insert(output.file_path).second) {
+      return Wrong("an output is another group's, too", output.file_path);
+    }
+  }
+  return {};
 }
 
 }  // namespace lithify::job

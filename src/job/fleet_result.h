@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct FleetCheck {
 };
 
 // kCorrupt, with what differs, unless
+// - the worker went by the snapshot of the plan;
 // - the inputs are the task's, with the rows that the metadata claims, in their partitions;
 // - rows are left out only of inputs that a delete applies to, no more than those deletes name
 // where
@@ -46,6 +48,16 @@ Result<NamedPaths> ReadNamedPaths(const group::GroupServices& services,
                                   const group::TableView& view,
                                   const std::vector<int32_t>& data_files, int threads,
                                   const CancelFlag& cancel);
+
+// kCorrupt unless at least one row was left out of each of these data files that a position delete
+// file names: a worker that left out none went by another snapshot than the plan's, and its rows
+// would come back.
+Status CheckDeletesSeen(const group::TableView& view, const std::vector<int32_t>& data_files,
+                        const NamedPaths& named, const group::GroupResult& result);
+
+// Paths of outputs that are known so far, of all groups of a job. kCorrupt: a file is said to be
+// the output of two.
+Status CheckOutputsApart(const group::GroupResult& result, std::set<std::string>& known);
 
 }  // namespace lithify::job
 

@@ -431,7 +431,23 @@ Status IcebergRewrite::NamePathsHere() {
       }
     }
   }
+  CheckTogether(named);
   return {};
+}
+
+// What no result tells alone.
+void IcebergRewrite::CheckTogether(const NamedPaths& named) {
+  std::set<std::string> outputs;
+  for (size_t g = 0; g < work_.size(); ++g) {
+    GroupWork& work = work_[g];
+    if (!work.done) continue;
+    Status right = CheckDeletesSeen(View(), result_.plan.groups[g].data_files, named, work.result);
+    if (right) right = CheckOutputsApart(work.result, outputs);
+    if (right) continue;
+    work.done = false;
+    work.keep_outputs = true;
+    work.error = std::move(right.error());
+  }
 }
 
 IcebergRewrite::GroupWork IcebergRewrite::RewriteGroup(size_t g, const group::GroupBounds& bounds) {

@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "commit/iceberg_commit.h"
 #include "group/table_group.h"
+#include "job/fleet_result.h"
 #include "job/iceberg_job.h"
 #include "table/metadata_cache.h"
 
@@ -68,6 +69,7 @@ class IcebergRewrite {
   Status RewriteOnFleet();
   void TakeResult(const group::GroupTask& task, Result<group::GroupResult> result);
   Status NamePathsHere();
+  void CheckTogether(const NamedPaths& named);
   GroupWork RewriteGroup(size_t g, const group::GroupBounds& bounds);
   Error WithHint(Error error) const;
   // Groups that failed while others may go on; an error if the job cannot.

@@ -58,6 +58,29 @@ class ParquetTable : public commit::IcebergTable {
     file.file_size_in_bytes = std::ssize(bytes);
     return file;
   }
+  // A position delete file that names these rows of one data file, and does not say so in the
+  // metadata.
+  iceberg::DataFile DeletedPositions(const std::string& name, const std::string& of,
+                                     const std::vector<int64_t>& rows) {
+    std::string paths;
+    std::string positions;
+    for (const int64_t row : rows) {
+      paths += (paths.empty() ? "[\"" : ",\"") + commit::Path(of) + "\"";
+      positions += (positions.empty() ? "[" : ",") + std::to_string(row);
+    }
+    constexpr int kPath = 2147483546;
+    constexpr int kPosition = 2147483545;
+    const auto table = rewrite::MakeTable(
+        arrow::schema({rewrite::IdField(kPath, "file_path", arrow::utf8(), false),
+                       rewrite::IdField(kPosition, "pos", arrow::int64(), false)}),
+        {paths + "]", positions + "]"});
+    const std::string bytes = rewrite::WriteParquet(*table);
+    EXPECT_TRUE(store_->PutNew("t/data/" + name, bytes));
+    iceberg::DataFile file = Positions(name);
+    file.record_count = std::ssize(rows);
+    file.file_size_in_bytes = std::ssize(bytes);
+    return file;
+  }
 };
 
 }  // namespace lithify::job
