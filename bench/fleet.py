@@ -31,6 +31,7 @@ import measure
 sys.path[:0] = [str(measure.ROOT / "tests" / "e2e"), str(measure.ROOT / "tests" / "services")]
 
 import hosts  # noqa: E402
+from certificates import Authority  # noqa: E402
 from s3_bucket import KEY, SECRET  # noqa: E402
 
 MIB = measure.MIB
@@ -127,26 +128,8 @@ class Fleet:
         self.endpoint = store.stdout.strip()
         self.environment["AWS_ENDPOINT_URL_S3"] = self.endpoint
         self.db = scratch / "catalog.db"
-        self.tls()
-
-    def tls(self):
-        """A CA, and a certificate for each worker's address: no secret crosses a link in clear."""
-        ca = self.scratch / "ca"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                        "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=bench",
-                        "-keyout", f"{ca}.key", "-out", f"{ca}.pem"], check=True,
-                       capture_output=True)
-        for name in self.workers:
-            base = self.scratch / name
-            (self.scratch / f"{name}.ext").write_text(
-                f"subjectAltName=IP:{self.hosts.address(name)}\n", encoding="utf-8")
-            subprocess.run(["openssl", "req", "-newkey", "ec", "-pkeyopt",
-                            "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
-                            "-keyout", f"{base}.key", "-out", f"{base}.csr"], check=True,
-                           capture_output=True)
-            subprocess.run(["openssl", "x509", "-req", "-in", f"{base}.csr", "-CA", f"{ca}.pem",
-                            "-CAkey", f"{ca}.key", "-CAcreateserial", "-days", "2", "-extfile",
-                            f"{base}.ext", "-out", f"{base}.pem"], check=True, capture_output=True)
+        # No secret crosses a link in clear.
+        self.authority = Authority(scratch)
 
     def make(self, rows, files, deleted):
         done = self.hosts.run("load", [sys.executable, __file__, "--make", self.endpoint, self.db,
@@ -157,11 +140,12 @@ class Fleet:
     def start_workers(self):
         addresses, self.processes = [], {}
         for name in self.workers:
+            certificate, key = self.authority.issue(name, self.hosts.address(name))
             config = self.scratch / f"{name}.toml"
             config.write_text(
                 f'[worker]\nlisten = "{self.hosts.address(name)}:9140"\n'
                 f'secret = "${{FLEET_SECRET}}"\n'
-                f'tls_cert = "{self.scratch / name}.pem"\ntls_key = "{self.scratch / name}.key"\n'
+                f'tls_cert = "{certificate}"\ntls_key = "{key}"\n'
                 f'max_inflight_groups = {WORKER["cap"]}\nthreads = {WORKER["threads"]}\n'
                 f'memory = "1GiB"\n'
                 f'[worker.s3]\nendpoint = "{self.endpoint}"\nregion = "us-east-1"\n'

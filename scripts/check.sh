@@ -73,7 +73,8 @@ check_writers() {
 check_services() {
   bash scripts/build.sh || return 1
   ctest --test-dir build -L service --output-on-failure --no-tests=error &&
-    "$LITHIFY_PYTHON" -m pytest tests/services -q -p no:cacheprovider &&
+    LITHIFY_FLEET_NETWORK_ROUNDS="${LITHIFY_FLEET_NETWORK_ROUNDS:-20}" \
+      "$LITHIFY_PYTHON" -m pytest tests/services -q -p no:cacheprovider &&
     PYTHONPATH=tests/services "$LITHIFY_PYTHON" -m pytest -p over_s3 tests/e2e -q \
       -p no:cacheprovider
 }

@@ -17,7 +17,7 @@ readonly APT_PACKAGES=(g++ cmake ninja-build ccache mold nlohmann-json3-dev libt
   libcli11-dev libxxhash-dev librapidcheck-dev libgtest-dev libgmock-dev libssl-dev
   libroaring-dev libsqlite3-dev libcurl4-openssl-dev libsnappy-dev libzstd-dev zlib1g-dev
   libdeflate-dev libexpat1-dev libcjose-dev libmicrohttpd-dev
-  protobuf-compiler libprotobuf-dev openssl python3 python3-venv git)
+  protobuf-compiler libprotobuf-dev openssl iproute2 python3 python3-venv git)
 readonly ARROW_VERSION=26.0.1
 readonly DUCKDB_VERSION=1.5.6
 readonly DUCKDB_BINDINGS_VERSION=1.5.6-r.1

@@ -28,5 +28,11 @@ if [ $# -eq 0 ] && [ -x "$LITHIFY_CACHE/fleet/bin/python" ]; then
     "$LITHIFY_ROOT/tests/ray/test_rewrite.py" --junitxml="${ray[0]}" </dev/null || true
 fi
 
+say "the fleet on a network"
+# Where there can be one: needs root. All else that needs services is ./dev check services.
+"$LITHIFY_PYTHON" -m pytest "$LITHIFY_ROOT/tests/services/test_fleet_network.py" \
+  "$LITHIFY_ROOT/tests/services/test_fleet_lies.py" -q -rs -p no:cacheprovider \
+  --junitxml="$reports/network.xml" "$@" </dev/null || true
+
 "$LITHIFY_PYTHON" "$LITHIFY_ROOT/scripts/tally.py" "$reports/unit.xml" "$reports/e2e.xml" \
-  ${ray[@]+"${ray[@]}"}
+  "$reports/network.xml" ${ray[@]+"${ray[@]}"}

@@ -129,6 +129,10 @@ def local(location):
 
 def write_parquet(table, schema_table, name, **options):
     path = f"{table.location()}/data/{uuid.uuid4()}-{name}.parquet"
+    if path.startswith("s3:") and isinstance(cli.place, cli.Disk):  # In a bucket, and in no other.
+        with table.io.new_output(path).create() as out:
+            pq.write_table(schema_table, out, **options)
+        return path, len(table.io.new_input(path))
     target = pathlib.Path(local(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(schema_table, target, **options)

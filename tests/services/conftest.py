@@ -14,6 +14,8 @@ import cli  # noqa: E402
 import tree as trees  # noqa: E402
 from pyiceberg.catalog.rest import RestCatalog  # noqa: E402
 
+import hosts  # noqa: E402
+from fleet_network import Network  # noqa: E402
 from granting import granting  # noqa: E402, F401  A fixture.
 from maintaining import identities, judged  # noqa: E402, F401  Fixtures.
 from proxy import Proxy  # noqa: E402
@@ -84,3 +86,13 @@ def s3_catalog(tmp_path_factory):
     lines = run_script("seaweedfs.sh", "start", directory, "catalog").splitlines()
     yield lines
     run_script("seaweedfs.sh", "stop", directory)
+
+
+@pytest.fixture(scope="session")
+def network(tmp_path_factory):
+    """Hosts for a fleet: network namespaces, for which one must be root."""
+    if why := hosts.available():
+        pytest.skip(f"no network namespaces here: {why}")
+    made = Network(tmp_path_factory.mktemp("network"))
+    yield made
+    made.close()
