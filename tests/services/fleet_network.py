@@ -167,7 +167,8 @@ class NetworkLake(S3Lake):
         sets = ["fleet.distribution=require", f"fleet.secret_file={self.network.directory}/"
                 "fleet.secret", f"fleet.tls_ca={self.network.authority.ca}",
                 f"fleet.tls_cert={certificate}", f"fleet.tls_key={key}",
-                f"fleet.silence={silence}", "fleet.attempt=30s", "fleet.workers=" + ",".join(w.listen for w in workers)]
+                f"fleet.silence={silence}", "fleet.attempt=30s",
+                "fleet.workers=" + ",".join(worker.listen for worker in workers)]
         command = cli.command_line("rewrite-data-files", *self._arguments("t", ("--rewrite-all",)),
                                    *(part for text in sets for part in ("--set", text)), *args)
         out = (self.network.directory / f"{self.bucket.prefix}-{host}.txt").open("w+")

@@ -194,8 +194,8 @@ def chosen(seed):
 
 
 def excused(this, said):
-    """Whether a job may have failed: on a machine that has much else to do, workers to which nothing
-    was done are silent for too long, too."""
+    """Whether a job may have failed: on a machine that has much else to do, workers to which
+    nothing was done are silent for too long, too."""
     others = [worker for worker in this.workers if worker not in this.told]
     return "insufficient_workers" in said or any(worker.listen in said for worker in others)
 
