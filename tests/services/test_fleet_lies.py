@@ -14,6 +14,7 @@ from fleet_network import PATIENCE, PORT, REGIONS, NetworkWorker, reason, wait_u
 from s3_bucket import KEY, SECRET
 
 UPSTREAM = "127.0.0.1:9141"
+PATIENT = "worker.unadopted=60s"  # A lie may take a while.
 ROUNDS = int(os.environ.get("LITHIFY_FLEET_NETWORK_ROUNDS", "3"))
 
 
@@ -21,7 +22,7 @@ class LyingWorker:
     def __init__(self, network, host):
         self.network, self.host = network, host
         self.listen = f"{network.hosts.address(host)}:{PORT}"
-        self.honest = NetworkWorker(network, host, listen=UPSTREAM, tls=False)
+        self.honest = NetworkWorker(network, host, PATIENT, listen=UPSTREAM, tls=False)
         self.files = {name: network.directory / f"liar-{name}"
                       for name in ("lie", "told", "config")}
         certificate, key = network.authority.issue(host, network.hosts.address(host))
@@ -63,7 +64,7 @@ def _liar(network):
 
 @pytest.fixture(scope="module", name="honest")
 def _honest(network):
-    made = NetworkWorker(network, "w2")
+    made = NetworkWorker(network, "w2", PATIENT)
     yield made
     made.stop()
 
