@@ -15,6 +15,7 @@ import time
 import uuid
 
 import cli
+import pyarrow as pa
 import pyarrow.flight as flight
 
 PROGRAM = pathlib.Path(cli.BINARY).parent / "lithify-worker"
@@ -62,6 +63,15 @@ def seal(label, *fields, secret=SECRET):
     return hmac.new(secret.encode(), text, hashlib.sha256).hexdigest()
 
 
+def opened(frame):
+    """What stands behind the seal, which is packed where that is shorter."""
+    body = frame[64:]
+    if body[:1] == b"Z":
+        size = int.from_bytes(body[1:5], "big")
+        body = pa.decompress(body[5:], size, codec="zstd", asbytes=True)
+    return json.loads(body)
+
+
 class Coordinator:
     """Speaks with one worker."""
 
@@ -102,7 +112,7 @@ class Coordinator:
             frame = answer.body.to_pybytes()
             assert frame[:64].decode() == seal("lithify fleet 1 frame", head["nonce"], str(index),
                                                frame[64:], secret=self.secret)
-            yield json.loads(frame[64:])
+            yield opened(frame)
 
     def last(self, action, message):
         *_, frame = self.frames(action, message)

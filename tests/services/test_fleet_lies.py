@@ -119,7 +119,7 @@ RESULT = "a worker's result is not right: "
     ("another_group", RESULT + "an output is another group's, too", True),
     ("wrong_partition", RESULT + "an output is of another partition than its group", True),
     ("wrong_spec", RESULT + "an output is of another partition than its group", True),
-    ("wrong_size", " bytes, not ", True),
+    ("wrong_size", "corrupt", True),
     ("other_inputs", RESULT + "another input than ", True),
     ("stale_snapshot", RESULT + "by snapshot ", True),
     ("stale_and_denied", RESULT + "0 rows were left out, deletes name ", True),
@@ -138,10 +138,11 @@ def test_what_is_not_right_ends_the_job(untouched, liar, honest, lie, says, evid
                  "snapshot_id": table.current_snapshot().parent_snapshot_id}
     liar.tell(lie, **needs)
     head, known = lake.metadata_location("t"), lake.data()
-    workers, args = [liar, honest], ()
-    if lie == "another_group":  # Alone, with a group per file, it has several in a partition.
-        workers, args = [liar], ("--target-file-size-bytes", "4096",
-                                 "--max-file-group-size-bytes", "4096")
+    # What can be said of some groups alone needs one who has them all.
+    alone = lie in ("rows_left_out", "another_group", "stale_and_denied")
+    workers, args = [liar] if alone else [liar, honest], ()
+    if lie == "another_group":  # A group per file: several in a partition.
+        args = ("--target-file-size-bytes", "4096", "--max-file-group-size-bytes", "4096")
     code, said = lake.job(*args, workers=workers)
     assert liar.told(), said
     assert code == 1, said
@@ -179,7 +180,8 @@ def test_endless_progress_ends(lake, liar):
     """R132: nobody else is there; `fleet.attempt` bounds it."""
     liar.tell("endless")
     code, said = lake.job(workers=[liar])
-    assert (code, "the attempt took longer than 30" in said) == (1, True), said
+    assert code == 1, said
+    assert "the attempt took longer than" in said or "Deadline Exceeded" in said, said
     liar.tell("")
     assert lake.live() == lake.expected
     assert lake.job(workers=[liar])[0] == 0
