@@ -3,7 +3,7 @@
 # module that is not listed, or a third-party header of a library that the module may not use.
 #
 # lithify_module(NAME USES base storage THIRD_PARTY Arrow::arrow)
-set(LITHIFY_MODULES base net http config observe storage table catalog plan rewrite group commit fleet job embed flightsql sql serve maintain)
+set(LITHIFY_MODULES base net http config observe storage table catalog plan sort rewrite group commit fleet job embed flightsql sql serve maintain)
 
 set(LITHIFY_MAY_USE_base)
 set(LITHIFY_MAY_USE_net base)
@@ -14,7 +14,9 @@ set(LITHIFY_MAY_USE_table base storage)
 set(LITHIFY_MAY_USE_catalog base net storage table)
 set(LITHIFY_MAY_USE_plan base)
 set(LITHIFY_MAY_USE_sql base)
-set(LITHIFY_MAY_USE_rewrite base storage)
+# Keys and orders of rows; no file format.
+set(LITHIFY_MAY_USE_sort base table)
+set(LITHIFY_MAY_USE_rewrite base storage sort)
 set(LITHIFY_MAY_USE_config base plan rewrite storage table)
 set(LITHIFY_MAY_USE_group base storage table rewrite)
 # No catalog, planner, committer or configuration: a worker is told names, and nothing else.
@@ -60,6 +62,7 @@ set(LITHIFY_MAY_INCLUDE_catalog sqlite3.h nlohmann/)
 set(LITHIFY_MAY_INCLUDE_observe nlohmann/ openssl/)
 set(LITHIFY_MAY_INCLUDE_table nlohmann/ zlib.h zstd.h snappy)
 set(LITHIFY_MAY_INCLUDE_config toml++/)
+set(LITHIFY_MAY_INCLUDE_sort zstd.h)
 set(LITHIFY_MAY_INCLUDE_rewrite arrow/ parquet/ nlohmann/ xxhash.h zstd.h libdeflate.h)
 set(LITHIFY_MAY_INCLUDE_storage xxhash.h expat.h nlohmann/)
 set(LITHIFY_MAY_INCLUDE_job nlohmann/)

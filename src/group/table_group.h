@@ -22,6 +22,7 @@
 #include "base/iceberg.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "base/row_order.h"
 #include "rewrite/group_runner.h"
 #include "storage/locations.h"
 
@@ -41,6 +42,12 @@ struct GroupTask {
   // Rows move to this partition spec of their table; unset: they stay in their partition.
   std::optional<int> output_spec_id = {};
   int64_t max_output_partitions = 1000;
+  // Rows are brought into this order; unset: they stay as they are. Only where rows stay in their
+  // partition.
+  std::optional<RowOrder> order = {};
+  // Of the table's sort orders the one that `order` is, which the outputs are stamped with; unset:
+  // none of them, and they are stamped with none.
+  std::optional<int> sort_order_id = {};
   rewrite::Verify verify = rewrite::Verify::kSample;
   bool operator==(const GroupTask&) const = default;
 };
@@ -48,6 +55,8 @@ struct GroupTask {
 struct GroupBounds {
   int threads = 1;
   int64_t memory_bytes = 0;
+  std::string spill_directory = {};  // For tasks with an order: as of rewrite::Ordering.
+  int64_t spill_bytes_max = 0;
   std::function<void(int64_t)> on_progress = {};  // Bytes of input since the last call; any thread.
   rewrite::TurnToLoad turn_to_load = {};          // As of rewrite::GroupRequest.
 };

@@ -18,6 +18,7 @@
 #include "base/iceberg.h"
 #include "base/position_set.h"
 #include "base/result.h"
+#include "base/row_order.h"
 #include "base/turns.h"
 #include "storage/store.h"
 
@@ -119,6 +120,14 @@ struct TableTarget {
   std::string metrics_mode = "truncate(16)";
 };
 
+// Rows of the outputs in an order of their own instead of that of the inputs.
+struct Ordering {
+  RowOrder order;
+  // Where what does not fit the memory waits; empty: kLimit then.
+  std::string spill_directory;
+  int64_t spill_bytes_max = 0;  // 0: no bound but the disk's.
+};
+
 enum class Verify { kCounts, kSample, kFull };
 
 // Waits until a group may load its inputs; what it gives is held until they are there. kCancelled.
@@ -136,6 +145,9 @@ struct GroupRequest {
   std::vector<InputFile> inputs;  // In output order.
   RowRule rows;
   std::shared_ptr<const TableTarget> table = {};  // Null: plain Parquet.
+  // Null: as they come. Set: all columns are recoded, and outputs have disjoint ranges of keys, but
+  // for keys that more rows have than fit one.
+  std::shared_ptr<const Ordering> ordering = {};
   OutputShape shape;
   Verify verify = Verify::kSample;
   int threads = 1;                        // Upper bound for this group.
@@ -189,6 +201,8 @@ struct GroupReport {
   // Those spliced, by way: copied, united, unfolded, joined, gathered.
   std::map<std::string, int64_t> splices;
   std::map<std::string, int64_t> recoded;  // Those of tier recode, by reason.
+  bool came_in_order = false;              // With an Ordering: the inputs' rows were in it already.
+  int64_t spilled_bytes = 0;               // The most that waited on disk at a time.
   std::vector<std::string> notes;  // Decisions worth telling: dropped metadata keys, widened types.
 };
 
