@@ -1,11 +1,164 @@
 #include "sort/row_sorter.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
 
 namespace lithify::sort {
 namespace {
 
-TEST(RowSorter, EqualKeysKeepTheirOrder) {
+namespace fs = std::filesystem;
+
+// Keys of one input, added at once or in pieces.
+struct Input {
+  KeyRows keys;
+  size_t rows_at_a_time = 1000;
+};
+
+struct Settings {
+  int64_t memory_bytes = 64 << 10;
+  int threads = 1;
+  bool spill = true;
+};
+
+class RowSorterTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string top = (fs::temp_directory_path() / "lithify-sort-test-XXXXXX").string();
+    ASSERT_NE(mkdtemp(top.data()), nullptr);
+    top_ = top;
+    auto opened = SpillDirectory::Open(top_, 0);
+    ASSERT_TRUE(opened) << opened.error().ToString();
+    spill_ = *opened;
+  }
+  void TearDown() override {
+    EXPECT_EQ(spill_->bytes(), 0);
+    fs::remove_all(top_);
+  }
+
+  Result<SortedRows> Sort(const std::vector<Input>& inputs, const Settings& settings,
+                          SpillDirectory* spill = nullptr, const CancelFlag* cancel = nullptr) {
+    SpillDirectory* own = settings.spill ? spill_.get() : nullptr;
+    const auto sorter = MakeRowSorter({.memory_bytes = settings.memory_bytes,
+                                       .threads = settings.threads,
+                                       .spill = spill != nullptr ? spill : own,
+                                       .cancel = cancel});
+    for (const Input& input : inputs) {
+      for (size_t from = 0; from < input.keys.size(); from += input.rows_at_a_time) {
+        KeyRows some;
+        const size_t to = std::min(from + input.rows_at_a_time, input.keys.size());
+        for (size_t i = from; i < to; ++i) {
+          some.prefixes.push_back(input.keys.prefixes[i]);
+          if (!input.keys.has_rests()) continue;
+          some.bytes += input.keys.rest(i);
+          some.ends.push_back(some.bytes.size());
+        }
+        LITHIFY_TRY(sorter->Add(some, from == 0));
+      }
+    }
+    return sorter->Finish();
+  }
+
+  std::string top_;
+  std::shared_ptr<SpillDirectory> spill_;
+};
+
+// What comes out must be: by the plain comparison and the library's sort.
+SortedRows Expected(const std::vector<Input>& inputs) {
+  std::vector<std::pair<uint64_t, std::string>> keys;
+  for (const Input& input : inputs) {
+    for (size_t i = 0; i < input.keys.size(); ++i) {
+      keys.emplace_back(input.keys.prefixes[i], input.keys.rest(i));
+    }
+  }
+  SortedRows out;
+  out.rows.resize(keys.size());
+  std::iota(out.rows.begin(), out.rows.end(), 0U);
+  const auto less = [&](uint32_t a, uint32_t b) { return keys[a] < keys[b]; };
+  out.in_order = std::is_sorted(out.rows.begin(), out.rows.end(), less);
+  std::stable_sort(out.rows.begin(), out.rows.end(), less);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    out.key_begins.Push(i == 0 || keys[out.rows[i - 1]] != keys[out.rows[i]]);
+  }
+  return out;
+}
+
+// Empty: as expected.
+std::string Difference(const SortedRows& sorted, const SortedRows& expected) {
+  if (sorted.rows.size() != expected.rows.size()) return "other number of rows";
+  for (size_t i = 0; i < sorted.rows.size(); ++i) {
+    if (sorted.rows[i] != expected.rows[i]) return "rows differ at rank " + std::to_string(i);
+  }
+  if (sorted.key_begins.size() != expected.key_begins.size()) return "other number of bits";
+  for (size_t i = 0; i < sorted.rows.size(); ++i) {
+    if (sorted.key_begins[i] != expected.key_begins[i]) {
+      return "key_begins differs at rank " + std::to_string(i);
+    }
+  }
+  if (sorted.key_begins.words() != expected.key_begins.words()) return "bits after the last";
+  if (sorted.in_order != expected.in_order) return "in_order is wrong";
+  return {};
+}
+
+enum class Order { kRandom, kSorted, kNearly, kDescending, kDisjoint };
+
+// Keys by a seed.
+struct Shape {
+  uint64_t distinct = 0;  // Prefixes; 0: all 64 bits.
+  uint64_t stretch = 1;   // Prefixes are multiples of it.
+  int rest_bytes_max = 0;
+  int rest_common = 0;        // Bytes that rests begin with.
+  uint64_t rest_letters = 2;  // Different bytes after that.
+  Order order = Order::kRandom;
+};
+
+Input MakeInput(SeededRandom& random, const Shape& shape, size_t rows, size_t number) {
+  std::vector<std::pair<uint64_t, std::string>> keys;
+  for (size_t i = 0; i < rows; ++i) {
+    uint64_t prefix = random.Next();
+    if (shape.distinct > 0) prefix = prefix % shape.distinct * shape.stretch;
+    if (shape.order == Order::kDisjoint) prefix = (prefix >> 8) | ((7 * number % 5) << 56);
+    std::string rest;
+    if (shape.rest_bytes_max > 0 && random.Next() % 16 != 0) {
+      rest.assign(static_cast<size_t>(shape.rest_common), 'x');
+      const uint64_t more = random.Next() % (static_cast<uint64_t>(shape.rest_bytes_max) + 1);
+      // Zeros, too: a rest that ends is not one that goes on with them.
+      for (uint64_t j = 0; j < more; ++j) {
+        rest += static_cast<char>(random.Next() % shape.rest_letters * 255 /
+                                  std::max<uint64_t>(shape.rest_letters - 1, 1));
+      }
+    }
+    keys.emplace_back(prefix, std::move(rest));
+  }
+  if (shape.order != Order::kRandom) std::sort(keys.begin(), keys.end());
+  if (shape.order == Order::kDescending) std::reverse(keys.begin(), keys.end());
+  if (shape.order == Order::kNearly) {
+    for (size_t i = 0; i < rows / 50; ++i) {
+      std::swap(keys[random.Next() % rows], keys[random.Next() % rows]);
+    }
+  }
+  Input out;
+  for (const auto& [prefix, rest] : keys) {
+    out.keys.prefixes.push_back(prefix);
+    if (shape.rest_bytes_max == 0) continue;
+    out.keys.bytes += rest;
+    out.keys.ends.push_back(out.keys.bytes.size());
+  }
+  return out;
+}
+
+TEST_F(RowSorterTest, EqualKeysKeepTheirOrder) {
   const auto sorter = MakeRowSorter({.memory_bytes = 1 << 20});
   KeyRows keys;
   keys.prefixes = {5, 3, 5, 3};
@@ -20,6 +173,73 @@ TEST(RowSorter, EqualKeysKeepTheirOrder) {
   std::vector<bool> begins;
   for (size_t i = 0; i < sorted->key_begins.size(); ++i) begins.push_back(sorted->key_begins[i]);
   EXPECT_EQ(begins, (std::vector<bool>{true, false, false, true, true, false}));
+}
+
+TEST_F(RowSorterTest, NothingIsInOrder) {
+  const auto sorted = Sort({}, {});
+  ASSERT_TRUE(sorted);
+  EXPECT_TRUE(sorted->rows.empty());
+  EXPECT_EQ(sorted->key_begins.size(), 0U);
+  EXPECT_TRUE(sorted->in_order);
+  EXPECT_EQ(sorted->runs, 0);
+}
+
+// Rests that are empty, that end in zeros, and rows without any beside rows that have some.
+TEST_F(RowSorterTest, RestsCompareAsBytesAndByLength) {
+  const auto sorter = MakeRowSorter({.memory_bytes = 1 << 20});
+  KeyRows keys;
+  keys.prefixes = {1, 1};
+  ASSERT_TRUE(sorter->Add(keys, true));
+  const std::vector<std::string> rests = {std::string("\xff"),
+                                          std::string("\0\0", 2),
+                                          "",
+                                          std::string("\0", 1),
+                                          std::string("a\0\0\0\0\0\0\0\0", 9),
+                                          "a"};
+  for (const std::string& rest : rests) {
+    keys.prefixes.push_back(1);
+    keys.bytes += rest;
+    keys.ends.push_back(keys.bytes.size());
+  }
+  ASSERT_TRUE(sorter->Add(keys, true));
+  keys.prefixes = {1};
+  ASSERT_TRUE(sorter->Add(keys, true));
+  const auto sorted = sorter->Finish();
+  ASSERT_TRUE(sorted);
+  EXPECT_EQ(sorted->rows, (std::vector<uint32_t>{0, 1, 4, 8, 5, 3, 7, 6, 2}));
+  EXPECT_FALSE(sorted->key_begins[3]);
+  EXPECT_TRUE(sorted->key_begins[4]);
+}
+
+TEST_F(RowSorterTest, AnyKeysInAnyMemory) {
+  const bool held = rc::check("as std::stable_sort has it", [&] {
+    SeededRandom random(*rc::gen::arbitrary<uint64_t>());
+    Shape shape;
+    shape.distinct = *rc::gen::element<uint64_t>(0, 0, 1, 2, 10, 1000, 100000);
+    shape.stretch = *rc::gen::element<uint64_t>(1, 3, uint64_t{1} << 40, uint64_t{1} << 57);
+    shape.rest_bytes_max = *rc::gen::element(0, 0, 1, 7, 8, 9, 30, 600);
+    shape.rest_common = *rc::gen::element(0, 0, 5, 16, 300);
+    shape.rest_letters = *rc::gen::element<uint64_t>(1, 2, 256);
+    shape.order = *rc::gen::element(Order::kRandom, Order::kSorted, Order::kNearly,
+                                    Order::kDescending, Order::kDisjoint);
+    const size_t inputs_count = *rc::gen::inRange<size_t>(1, 12);
+    const size_t rows_max = shape.rest_bytes_max > 100 ? 500 : 6000;
+    std::vector<Input> inputs;
+    for (size_t i = 0; i < inputs_count; ++i) {
+      inputs.push_back(MakeInput(random, shape, random.Next() % rows_max + 1, i));
+      inputs.back().rows_at_a_time = *rc::gen::element<size_t>(1, 7, 1000, 100000);
+      // A mixture: some inputs are in order and others are not, some have rests.
+      if (*rc::gen::inRange(0, 4) == 0) shape.order = Order::kRandom;
+    }
+    Settings settings;
+    settings.memory_bytes = *rc::gen::element<int64_t>(0, 64 << 10, 200 << 10, 1 << 20, 64 << 20);
+    settings.threads = *rc::gen::inRange(0, 4);
+    const auto sorted = Sort(inputs, settings);
+    RC_ASSERT(sorted.has_value());
+    const std::string difference = Difference(*sorted, Expected(inputs));
+    if (!difference.empty()) RC_FAIL(difference);
+  });
+  EXPECT_TRUE(held);
 }
 
 }  // namespace
