@@ -18,7 +18,8 @@ constexpr size_t kGroup = 128;     // Numbers of one width.
 constexpr int kWidestPacked = 56;  // Bits: one read of eight bytes gets them from any bit on.
 constexpr size_t kPadding = 8;     // Bytes that such a read may go over the end.
 constexpr int kLevel = 1;
-constexpr uint8_t kConsecutive = 1;  // Rows follow each other.
+constexpr uint64_t kRestBytesMax = uint64_t{1} << 31;  // So many of them never add up to 2^64.
+constexpr uint8_t kConsecutive = 1;                    // Rows follow each other.
 constexpr uint8_t kRests = 2;
 constexpr uint8_t kFromBefore = 0x80;  // With a width: differences of neighbours.
 
@@ -194,6 +195,22 @@ bool UnpackRows(ByteReader& in, std::span<uint32_t> rows) {
   return true;
 }
 
+// How many bytes both begin with.
+size_t SameBytes(std::string_view a, std::string_view b) {
+  const size_t most = std::min(a.size(), b.size());
+  size_t same = 0;
+  while (most - same >= 8) {
+    uint64_t x;
+    uint64_t y;
+    std::memcpy(&x, a.data() + same, 8);
+    std::memcpy(&y, b.data() + same, 8);
+    if (x != y) return same + static_cast<size_t>(std::countr_zero(x ^ y)) / 8;
+    same += 8;
+  }
+  while (same < most && a[same] == b[same]) ++same;
+  return same;
+}
+
 bool AreConsecutive(std::span<const uint32_t> rows) {
   for (size_t i = 1; i < rows.size(); ++i) {
     if (rows[i] != rows[0] + i) return false;
@@ -211,6 +228,33 @@ KeyBlockCodec::KeyBlockCodec(KeyBlockCodec&&) noexcept = default;
 
 uint64_t KeyBlockCodec::Checksum(std::span<const uint8_t> bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+// How long each is, how many bytes of it are those of the rest before it, and the others.
+Status KeyBlockCodec::EncodeRests(const KeyBlock& block, std::vector<uint8_t>& out) {
+  for (size_t i = 0; i < block.count; ++i) numbers_[i] = block.rest(i).size();
+  Pack(numbers_, out);
+  bytes_.clear();
+  std::string_view before;
+  for (size_t i = 0; i < block.count; ++i) {
+    const std::string_view rest = block.rest(i);
+    const size_t same = SameBytes(before, rest);
+    numbers_[i] = same;
+    bytes_.append(rest.substr(same));
+    before = rest;
+  }
+  Pack(numbers_, out);
+  const size_t begin = out.size();
+  out.resize(begin + ZSTD_compressBound(bytes_.size()));
+  if (pack_ == nullptr) pack_.reset(ZSTD_createCCtx());
+  if (pack_ == nullptr) return Fail(Code::kLimit, "out of memory: no zstd context");
+  const size_t packed = ZSTD_compressCCtx(pack_.get(), out.data() + begin, out.size() - begin,
+                                          bytes_.data(), bytes_.size(), kLevel);
+  if (ZSTD_isError(packed) != 0U) {
+    return Fail(Code::kInternal, std::string("zstd: ") + ZSTD_getErrorName(packed));
+  }
+  out.resize(begin + packed);
+  return {};
 }
 
 Status KeyBlockCodec::Encode(const KeyBlock& block, std::vector<uint8_t>& out) {
@@ -232,21 +276,7 @@ Status KeyBlockCodec::Encode(const KeyBlock& block, std::vector<uint8_t>& out) {
   } else {
     PackRows(rows, out);
   }
-  if (rests) {
-    for (size_t i = 0; i < block.count; ++i) numbers_[i] = block.rest(i).size();
-    Pack(numbers_, out);
-    Put(uint64_t{block.bytes.size()}, out);
-    const size_t begin = out.size();
-    out.resize(begin + ZSTD_compressBound(block.bytes.size()));
-    if (pack_ == nullptr) pack_.reset(ZSTD_createCCtx());
-    if (pack_ == nullptr) return Fail(Code::kLimit, "out of memory: no zstd context");
-    const size_t packed = ZSTD_compressCCtx(pack_.get(), out.data() + begin, out.size() - begin,
-                                            block.bytes.data(), block.bytes.size(), kLevel);
-    if (ZSTD_isError(packed) != 0U) {
-      return Fail(Code::kInternal, std::string("zstd: ") + ZSTD_getErrorName(packed));
-    }
-    out.resize(begin + packed);
-  }
+  if (rests) LITHIFY_TRY(EncodeRests(block, out));
   out.resize(out.size() + kPadding);
   return {};
 }
@@ -276,28 +306,64 @@ Status KeyBlockCodec::Decode(std::span<const uint8_t> bytes, KeyBlock& out) {
     return Corrupt();
   }
   if ((flags & kRests) != 0) {
-    out.ends.resize(count);
-    uint64_t end = 0;
-    uint64_t* const ends = out.ends.data();
-    uint64_t size = 0;
-    if (!Unpack(in, count, [&](size_t i, uint64_t rest) { ends[i] = end += rest; }) ||
-        !in.Get(size) || size != end || in.left() < kPadding) {
-      return Corrupt();
-    }
-    const size_t packed = in.left() - kPadding;
-    const uint8_t* from = in.Take(packed);
-    if (ZSTD_getFrameContentSize(from, packed) != size) return Corrupt();
-    if (unpack_ == nullptr) unpack_.reset(ZSTD_createDCtx());
-    if (unpack_ == nullptr) return Fail(Code::kLimit, "out of memory: no zstd context");
-    bool whole = false;
-    out.bytes.resize_and_overwrite(size, [&](char* to, size_t room) {
-      whole = ZSTD_decompressDCtx(unpack_.get(), to, room, from, packed) == size;
-      return room;
-    });
-    if (!whole) return Corrupt();
+    LITHIFY_TRY(DecodeRests(bytes.last(in.left()), count, out));
+  } else if (in.left() != kPadding) {
+    return Corrupt();
   }
-  if (in.left() != kPadding) return Corrupt();
   out.count = count;
+  return {};
+}
+
+Status KeyBlockCodec::DecodeRests(std::span<const uint8_t> bytes, size_t count, KeyBlock& out) {
+  ByteReader in(bytes);
+  out.ends.resize(count);
+  uint64_t* const ends = out.ends.data();
+  uint64_t end = 0;
+  uint64_t longest = 0;
+  const auto add = [&](size_t i, uint64_t rest) {
+    longest = std::max(longest, rest);
+    ends[i] = end += rest;
+  };
+  if (!Unpack(in, count, add) || longest > kRestBytesMax) return Corrupt();
+  numbers_.resize(count);
+  uint64_t* const same = numbers_.data();
+  uint64_t all_same = 0;
+  bool sound = true;
+  const auto check = [&](size_t i, uint64_t number) {
+    const uint64_t begin = i == 0 ? 0 : ends[i - 1];
+    const uint64_t before = i == 0 ? 0 : begin - (i == 1 ? 0 : ends[i - 2]);
+    sound &= number <= before && number <= ends[i] - begin;
+    same[i] = number;
+    all_same += number;
+  };
+  if (!Unpack(in, count, check) || !sound || in.left() < kPadding) return Corrupt();
+  const size_t packed = in.left() - kPadding;
+  const uint8_t* from = in.Take(packed);
+  const uint64_t size = end - all_same;
+  // By what zstd itself wrote, before so much memory is taken.
+  if (ZSTD_getFrameContentSize(from, packed) != size) return Corrupt();
+  if (unpack_ == nullptr) unpack_.reset(ZSTD_createDCtx());
+  if (unpack_ == nullptr) return Fail(Code::kLimit, "out of memory: no zstd context");
+  bool whole = false;
+  // (g++ 12 tells the capacity, not the size.)
+  bytes_.resize_and_overwrite(size, [&](char* to, size_t) {
+    whole = ZSTD_decompressDCtx(unpack_.get(), to, size, from, packed) == size;
+    return size;
+  });
+  if (!whole) return Corrupt();
+  out.bytes.resize_and_overwrite(end, [&](char* to, size_t) {
+    const char* rest = bytes_.data();
+    const char* before = to;
+    for (size_t i = 0; i < count; ++i) {
+      char* const begin = to + (i == 0 ? 0 : ends[i - 1]);
+      const size_t more = static_cast<size_t>(to + ends[i] - begin) - same[i];
+      std::memcpy(begin, before, same[i]);
+      std::memcpy(begin + same[i], rest, more);
+      rest += more;
+      before = begin;
+    }
+    return end;
+  });
   return {};
 }
 

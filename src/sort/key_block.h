@@ -1,5 +1,6 @@
 // Sorted keys with their rows as a block of few bytes: differences of prefixes and row numbers in
-// as many bits as the largest of 128 needs, rests by zstd.
+// as many bits as the largest of 128 needs, rests without what they share with the one before, by
+// zstd.
 //
 // Thread safety: a codec serves one thread at a time.
 #ifndef LITHIFY_SORT_KEY_BLOCK_H_
@@ -61,9 +62,13 @@ class KeyBlockCodec {
     void operator()(ZSTD_CCtx_s* context) const;
     void operator()(ZSTD_DCtx_s* context) const;
   };
+  Status EncodeRests(const KeyBlock& block, std::vector<uint8_t>& out);
+  Status DecodeRests(std::span<const uint8_t> bytes, size_t count, KeyBlock& out);
+
   std::unique_ptr<ZSTD_CCtx_s, Free> pack_;
   std::unique_ptr<ZSTD_DCtx_s, Free> unpack_;
   std::vector<uint64_t> numbers_;
+  std::string bytes_;
   std::vector<uint8_t> scratch_;
 };
 

@@ -105,11 +105,11 @@ class Merger {
     heads_.resize(cursors_.size());
     for (size_t i = 0; i < cursors_.size(); ++i) LITHIFY_TRY(SetHead(i));
     Build();
-    size_t in_a_row = 0;
+    size_t in_a_row = heads_.size() == 1 ? gallop_after_ : 0;  // Alone: all follows each other.
     while (!heads_[winner_].done) {
       if (in_a_row >= gallop_after_) {
         LITHIFY_TRY(Gallop());
-        in_a_row = 0;
+        in_a_row = heads_.size() == 1 ? gallop_after_ : 0;
         continue;
       }
       Cursor& cursor = cursors_[winner_];
@@ -540,7 +540,7 @@ Status MergeToRows(std::span<const Run> runs, const MergeOptions& options, Sorte
     sinks.emplace_back(*options.differ, rests, ranks[part], out);
   }
   std::vector<RowsSink::Key> lasts(sinks.size());
-  const Status merged = TryForEach(sinks.size(), options.threads, [&](size_t part) -> Status {
+  const auto merge = [&](size_t part) -> Status {
     KeyBlockCodec codec;
     Merger merger(MakeCursors(runs, parts[part], parts[part + 1], *options.store, codec), rests,
                   options.cancel, sinks[part]);
@@ -548,8 +548,9 @@ Status MergeToRows(std::span<const Run> runs, const MergeOptions& options, Sorte
     sinks[part].Finish();
     lasts[part] = sinks[part].last();  // While it is there.
     return {};
-  });
-  LITHIFY_TRY(merged);
+  };
+  LITHIFY_TRY(TryForEach(sinks.size(), options.threads,
+                         [&](size_t part) { return Caught([&] { return merge(part); }); }));
   // A key that goes on from one part to the next does not begin there.
   const RowsSink::Key* before = nullptr;
   for (size_t part = 0; part < sinks.size(); ++part) {

@@ -207,8 +207,7 @@ Status SpillRun(const KeyStore& store, const std::shared_ptr<SpillFile>& file, i
                 const CancelFlag* cancel, Run& run) {
   std::atomic<size_t> next{0};
   std::mutex mutex;  // Of the file. The order of blocks in it means nothing.
-  const size_t lanes = std::min(static_cast<size_t>(std::max(threads, 1)), run.blocks.size());
-  return TryForEach(lanes, threads, [&](size_t) -> Status {
+  const auto spill = [&]() -> Status {
     KeyBlockCodec codec;
     BlockReader reader(store, codec);
     KeyBlock keys;
@@ -219,15 +218,18 @@ Status SpillRun(const KeyStore& store, const std::shared_ptr<SpillFile>& file, i
       LITHIFY_TRY(reader.Load(block));
       reader.CopyTo(block.count, keys);
       LITHIFY_TRY(codec.Encode(keys, packed));
+      const uint64_t checksum = KeyBlockCodec::Checksum(packed);
       const std::scoped_lock lock(mutex);
       LITHIFY_TRY_ASSIGN(block.offset, file->Append(packed));
       block.file = file;
       block.sorted = nullptr;
       block.bytes = static_cast<int64_t>(packed.size());
-      block.checksum = KeyBlockCodec::Checksum(packed);
+      block.checksum = checksum;
     }
     return {};
-  });
+  };
+  const size_t lanes = std::min(static_cast<size_t>(std::max(threads, 1)), run.blocks.size());
+  return TryForEach(lanes, threads, [&](size_t) { return Caught(spill); });
 }
 
 }  // namespace lithify::sort

@@ -7,6 +7,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/cancel.h"
+#include "base/from_exception.h"
 #include "base/result.h"
 #include "sort/key_block.h"
 #include "sort/key_sort.h"
@@ -147,6 +149,16 @@ class RunWriter {
   KeyBlockCodec codec_;
   Run run_;
 };
+
+// What `work` returns, or what it throws where memory is at its end, as an error.
+template <typename F>
+auto Caught(const F& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::exception& e) {
+    return Fail(FromException(e, "sort keys"));
+  }
+}
 
 // Spills the blocks of `run` that are in memory.
 Status SpillRun(const KeyStore& store, const std::shared_ptr<SpillFile>& file, int threads,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <limits>
 #include <string_view>
@@ -42,9 +43,14 @@ class KeySorter {
   void Sort(KeyRow* a, KeyRow* b, size_t count, size_t depth, int level) const;
   // Likewise by all threads.
   void SortLarge(KeyRow* a, KeyRow* b, size_t count, size_t depth, int level) const;
-  // Sorts what is in buckets by the order of their bounds in a.
+  // Sorts what is in buckets by the order of their bounds in a, with as much space at b.
   void SortBuckets(KeyRow* a, KeyRow* b, const std::vector<size_t>& bounds, size_t depth,
                    int level) const;
+  // Likewise of prefixes, if no bucket is large: with space for one bucket per thread.
+  Status SortSmallBuckets(KeyRow* a, size_t largest, const std::vector<size_t>& bounds) const;
+  size_t LargeRows(size_t all) const {
+    return std::max(kLarge, all / (2 * static_cast<size_t>(threads_)));
+  }
 
   // `each(piece, f)` calls f(prefix, row) for the rows of a piece, pieces and rows in order, once
   // for each of three passes. Puts them to `to` by bucket, and returns the bounds of buckets; one
@@ -240,13 +246,11 @@ std::vector<size_t> KeySorter::Partition(size_t pieces, size_t count, const Each
   const int wanted = std::clamp(static_cast<int>(std::bit_width(count >> 11)), 1, kBucketBits);
   const int shift = std::max(bits - wanted, 0);
   const size_t buckets = bits == 0 ? 1 : ((most - least) >> shift) + 1;
-  std::vector<std::vector<size_t>> offsets(pieces);
+  std::vector<std::vector<size_t>> offsets(pieces, std::vector<size_t>(buckets));
   ForEach(pieces, threads_, [&](size_t piece) {
-    std::vector<size_t> counts(buckets);
-    if (!stopped()) {
-      each(piece, [&](uint64_t prefix, uint32_t) { ++counts[(prefix - least) >> shift]; });
-    }
-    offsets[piece] = std::move(counts);
+    if (stopped()) return;
+    size_t* const counts = offsets[piece].data();
+    each(piece, [&](uint64_t prefix, uint32_t) { ++counts[(prefix - least) >> shift]; });
   });
   std::vector<size_t> bounds = {0};
   size_t sum = 0;
@@ -268,7 +272,7 @@ std::vector<size_t> KeySorter::Partition(size_t pieces, size_t count, const Each
 
 void KeySorter::SortBuckets(KeyRow* a, KeyRow* b, const std::vector<size_t>& bounds, size_t depth,
                             int level) const {
-  const size_t large = std::max(kLarge, bounds.back() / (2 * static_cast<size_t>(threads_)));
+  const size_t large = LargeRows(bounds.back());
   const auto is_large = [&](size_t bucket) {
     return threads_ > 1 && bounds[bucket + 1] - bounds[bucket] > large;
   };
@@ -281,6 +285,20 @@ void KeySorter::SortBuckets(KeyRow* a, KeyRow* b, const std::vector<size_t>& bou
     if (is_large(i))
       SortLarge(a + bounds[i], b + bounds[i], bounds[i + 1] - bounds[i], depth, level);
   }
+}
+
+Status KeySorter::SortSmallBuckets(KeyRow* a, size_t largest,
+                                   const std::vector<size_t>& bounds) const {
+  const auto lanes = static_cast<size_t>(threads_);
+  LITHIFY_TRY_ASSIGN(const Pages space, Pages::Make(lanes * largest * sizeof(KeyRow)));
+  std::atomic<size_t> next{0};
+  ForEach(lanes, threads_, [&](size_t lane) {
+    KeyRow* const b = space.as<KeyRow>() + lane * largest;
+    for (size_t i = next.fetch_add(1); i + 1 < bounds.size() && !stopped(); i = next.fetch_add(1)) {
+      Sort(a + bounds[i], b, bounds[i + 1] - bounds[i], kPrefix, 0);
+    }
+  });
+  return {};
 }
 
 void KeySorter::TiesLarge(KeyRow* a, KeyRow* b, size_t count, size_t depth, int level) const {
@@ -360,8 +378,15 @@ Result<Pages> SortKeys(KeyStore& store, std::span<const RowRange> ranges, int th
       sorted.as<KeyRow>());
   if (cancel != nullptr) LITHIFY_TRY(cancel->Check());
   for (const RowRange& range : ranges) store.DropPrefixes(range.first, range.count);
-  LITHIFY_TRY_ASSIGN(const Pages space, Pages::Make(count * sizeof(KeyRow)));
-  sorter.SortBuckets(sorted.as<KeyRow>(), space.as<KeyRow>(), bounds, kPrefix, 0);
+  size_t largest = 0;
+  for (size_t i = 1; i < bounds.size(); ++i) largest = std::max(largest, bounds[i] - bounds[i - 1]);
+  if (largest <= sorter.LargeRows(count) &&
+      largest * static_cast<size_t>(std::max(threads, 1)) <= count) {
+    LITHIFY_TRY(sorter.SortSmallBuckets(sorted.as<KeyRow>(), largest, bounds));
+  } else {
+    LITHIFY_TRY_ASSIGN(const Pages space, Pages::Make(count * sizeof(KeyRow)));
+    sorter.SortBuckets(sorted.as<KeyRow>(), space.as<KeyRow>(), bounds, kPrefix, 0);
+  }
   if (cancel != nullptr) LITHIFY_TRY(cancel->Check());
   return sorted;
 }

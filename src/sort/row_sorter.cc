@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <limits>
-#include <new>
 #include <numeric>
 #include <span>
 #include <string>
@@ -40,10 +40,16 @@ class ExternalSorter final : public RowSorter {
     bounds_.rows = static_cast<uint32_t>(bounds_.bytes / 16);
   }
 
-  Status Add(KeyRows& keys, bool begins) override;
-  Result<SortedRows> Finish() override;
+  Status Add(KeyRows& keys, bool begins) override {
+    return Caught([&] { return AddKeys(keys, begins); });
+  }
+  Result<SortedRows> Finish() override {
+    return Caught([&] { return FinishRows(); });
+  }
 
  private:
+  Status AddKeys(KeyRows& keys, bool begins);
+  Result<SortedRows> FinishRows();
   static int ChunkBits(int64_t memory) {
     const auto rows = static_cast<uint64_t>(memory / (kSortRowBytes * 16));
     return std::clamp(static_cast<int>(std::bit_width(rows)) - 1, 7, 16);
@@ -62,6 +68,11 @@ class ExternalSorter final : public RowSorter {
   int threads() const { return std::max(options_.threads, 1); }
 
   void Judge(const KeyRows& keys, size_t from, size_t count, bool begins);
+  // Worth being a run as it is: it is long, or goes on before or after what is in memory.
+  bool IsRun(const Segment& segment) const {
+    return segment.ordered && (segment.rows.count >= ordered_min_ ||
+                               &segment == &segments_.front() || &segment == &segments_.back());
+  }
   void Note(size_t first, size_t count, bool ordered, bool follows);
   Result<std::vector<Run>> MakeRuns();
   Status Spill(std::vector<Run>& runs);
@@ -101,7 +112,7 @@ size_t ExternalSorter::SliceRows(const KeyRows& keys, size_t from) const {
   return count;
 }
 
-Status ExternalSorter::Add(KeyRows& keys, bool begins) {
+Status ExternalSorter::AddKeys(KeyRows& keys, bool begins) {
   for (size_t from = 0; from < keys.size();) {
     if (options_.cancel != nullptr) LITHIFY_TRY(options_.cancel->Check());
     const size_t count = SliceRows(keys, from);
@@ -182,7 +193,7 @@ void ExternalSorter::Note(size_t first, size_t count, bool ordered, bool follows
 Result<std::vector<Run>> ExternalSorter::MakeRuns() {
   std::vector<Run> runs;
   for (const Segment& segment : segments_) {
-    if (!segment.ordered || segment.rows.count < ordered_min_) continue;
+    if (!IsRun(segment)) continue;
     AddStored(store_, segment.rows, bounds_, runs.emplace_back());
   }
   const auto ordered = static_cast<int64_t>(runs.size());
@@ -196,7 +207,7 @@ Result<std::vector<Run>> ExternalSorter::MakeRuns() {
   std::vector<RowRange> unordered;
   size_t count = 0;
   for (const Segment& segment : segments_) {
-    if (!sort_all && segment.ordered && segment.rows.count >= ordered_min_) continue;
+    if (!sort_all && IsRun(segment)) continue;
     count += segment.rows.count;
     if (!unordered.empty() &&
         unordered.back().first + unordered.back().count == segment.rows.first) {
@@ -260,7 +271,7 @@ Status ExternalSorter::MergeSome(std::vector<Run>& runs, size_t most) {
   return {};
 }
 
-Result<SortedRows> ExternalSorter::Finish() {
+Result<SortedRows> ExternalSorter::FinishRows() {
   SortedRows out;
   const size_t rows = differ_.size();
   out.runs_spilled = runs_spilled_;
