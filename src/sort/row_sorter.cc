@@ -171,14 +171,18 @@ void ExternalSorter::Judge(const KeyRows& keys, size_t from, size_t count, bool 
   in_order_ = in_order_ && descents_count == 0;
   if (descents_count > descents_max) return Note(first, count, false, false);
   size_t begin = 0;
+  // Another input is a run of its own even if it goes on after the one before: others may have to
+  // go in between.
+  bool follows = !begins || segments_.empty() || segments_.back().rows.count < ordered_min_;
   for (const size_t descent : descents) {
-    if (descent > begin) Note(first + begin, descent - begin, true, begin == 0);
+    if (descent > begin) Note(first + begin, descent - begin, true, follows);
     begin = descent;
+    follows = false;
   }
-  Note(first + begin, count - begin, true, begin == 0 && (descents.empty() || descents[0] != 0));
+  Note(first + begin, count - begin, true, follows);
 }
 
-// `follows`: they are in order with the row before them.
+// `follows`: they go on with the rows before, if those are in order.
 void ExternalSorter::Note(size_t first, size_t count, bool ordered, bool follows) {
   if (!ordered) unordered_ += count;
   const auto rows = static_cast<uint32_t>(count);
@@ -197,8 +201,8 @@ Result<std::vector<Run>> ExternalSorter::MakeRuns() {
     AddStored(store_, segment.rows, bounds_, runs.emplace_back());
   }
   const auto ordered = static_cast<int64_t>(runs.size());
-  runs = ChainRuns(std::move(runs));
-  const bool sort_all = runs.size() > kOrderedRunsMax;
+  // They stay apart: what a later one would go in between of is not known yet.
+  const bool sort_all = ChainRuns(runs).size() > kOrderedRunsMax;
   if (sort_all) {
     runs.clear();
   } else {

@@ -19,7 +19,10 @@
 namespace lithify::sort {
 
 struct RowSorterOptions {
-  int64_t memory_bytes = 0;  // Of keys and of what sorting them takes; the result comes on top.
+  // Of keys and of what sorting them takes, 24 bytes a row and its rest; at least 64 KiB are taken.
+  // The result comes on top, and up to 4 MiB: stacks of threads, codecs, the index of the blocks on
+  // the disk (a thousandth of these).
+  int64_t memory_bytes = 0;
   int threads = 1;
   SpillDirectory* spill = nullptr;     // Null: kLimit where the memory does not do.
   const CancelFlag* cancel = nullptr;  // May be null.

@@ -216,6 +216,20 @@ TEST_F(RowSorterTest, RestsCompareAsBytesAndByLength) {
   EXPECT_TRUE(sorted->key_begins[4]);
 }
 
+// One piece that descends where it begins, and once more.
+TEST_F(RowSorterTest, APieceThatDescendsTwice) {
+  SeededRandom random(1);
+  std::vector<Input> inputs = {MakeInput(random, {.order = Order::kSorted}, 3000, 0)};
+  KeyRows& keys = inputs[0].keys;
+  std::rotate(keys.prefixes.begin(), keys.prefixes.begin() + 500, keys.prefixes.begin() + 1000);
+  std::rotate(keys.prefixes.begin() + 1000, keys.prefixes.begin() + 1500,
+              keys.prefixes.begin() + 2000);
+  keys.prefixes[1000] = 5;  // The second piece begins with a descent; it has another one.
+  const auto sorted = Sort(inputs, {.memory_bytes = 1 << 20});
+  ASSERT_TRUE(sorted);
+  EXPECT_EQ(Difference(*sorted, Expected(inputs)), "");
+}
+
 TEST_F(RowSorterTest, AnyKeysInAnyMemory) {
   const bool held = rc::check("as std::stable_sort has it", [&] {
     SeededRandom random(*rc::gen::arbitrary<uint64_t>());
@@ -341,7 +355,7 @@ TEST_F(RowSorterTest, InputsThatFollowEachOtherAreNotReadBack) {
   EXPECT_FALSE(sorted->in_order);
   EXPECT_GE(sorted->runs, 5);
   EXPECT_GT(sorted->runs_spilled, 5);
-  EXPECT_LE(system.reads, 1);
+  EXPECT_EQ(system.reads, 0);
 }
 
 TEST_F(RowSorterTest, InputsInOrderAreRunsAsTheyAre) {
