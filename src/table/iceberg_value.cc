@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "table/iceberg_transform.h"
 
 namespace lithify::table {
 namespace {
@@ -20,21 +21,10 @@ using iceberg::Type;
 using iceberg::TypeKind;
 using iceberg::Value;
 
-__extension__ typedef unsigned __int128 UInt128;
-
 constexpr int64_t kMicrosPerSecond = 1'000'000;
 constexpr int64_t kNanosPerSecond = 1'000'000'000;
 constexpr int64_t kSecondsPerDay = 86'400;
 constexpr int kDecimalDigitsMax = 38;
-
-std::string_view KindName(TypeKind kind) {
-  constexpr std::string_view kNames[] = {
-      "boolean",  "int",       "long",      "float",       "double",       "decimal",
-      "date",     "time",      "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns",
-      "string",   "uuid",      "fixed",     "binary",      "unknown",      "variant",
-      "geometry", "geography", "struct",    "list",        "map"};
-  return kNames[static_cast<size_t>(kind)];
-}
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 int64_t FloorMod(int64_t a, int64_t b) { return a % b < 0 ? a % b + b : a % b; }
@@ -49,6 +39,19 @@ bool IsTimestamp(TypeKind kind) {
   return kind == TypeKind::kTimestamp || kind == TypeKind::kTimestamptz || IsNanos(kind);
 }
 int64_t UnitsPerSecond(TypeKind kind) { return IsNanos(kind) ? kNanosPerSecond : kMicrosPerSecond; }
+
+}  // namespace
+
+std::string_view TypeKindName(TypeKind kind) {
+  constexpr std::string_view kNames[] = {
+      "boolean",  "int",       "long",      "float",       "double",       "decimal",
+      "date",     "time",      "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns",
+      "string",   "uuid",      "fixed",     "binary",      "unknown",      "variant",
+      "geometry", "geography", "struct",    "list",        "map"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+namespace {
 
 // --- binary ------------------------------------------------------------------------------------
 
@@ -66,7 +69,7 @@ std::string ToLittleEndian(T value) {
 
 std::unexpected<Error> WrongSize(const Type& type, std::string_view bytes) {
   return Fail(Code::kCorrupt, std::to_string(bytes.size()) + " bytes are no value of type " +
-                                  std::string(KindName(type.kind)));
+                                  std::string(TypeKindName(type.kind)));
 }
 
 Result<Value> DecimalFromBytes(const Type& type, std::string_view bytes) {
@@ -78,21 +81,6 @@ Result<Value> DecimalFromBytes(const Type& type, std::string_view bytes) {
   for (const char byte : bytes) unscaled = (unscaled << 8) | static_cast<uint8_t>(byte);
   if ((static_cast<Int128>(unscaled) < 0) != (sign != 0)) return WrongSize(type, bytes);
   return Value(Decimal{static_cast<Int128>(unscaled)});
-}
-
-// Two's complement, big-endian, as few bytes as hold it.
-std::string DecimalToBytes(Int128 unscaled) {
-  std::string bytes;
-  for (int shift = 120; shift >= 0; shift -= 8) {
-    bytes += static_cast<char>(static_cast<UInt128>(unscaled) >> shift);
-  }
-  size_t skip = 0;
-  while (skip + 1 < bytes.size()) {
-    const bool next_negative = (static_cast<uint8_t>(bytes[skip + 1]) & 0x80) != 0;
-    if (bytes[skip] != (next_negative ? '\xFF' : '\0')) break;
-    ++skip;
-  }
-  return bytes.substr(skip);
 }
 
 Result<Value> WholeFromBytes(const Type& type, std::string_view bytes) {
@@ -150,7 +138,7 @@ Result<Value> ValueFromBytes(const Type& type, std::string_view bytes) {
     case TypeKind::kGeography: return Value(std::string(bytes));
     default:
       return Fail(Code::kUnsupported,
-                  "type " + std::string(KindName(type.kind)) + " has no single values");
+                  "type " + std::string(TypeKindName(type.kind)) + " has no single values");
   }
 }
 
@@ -169,7 +157,7 @@ std::string ValueToBytes(const Type& type, const Value& value) {
   }
   if (const double* number = std::get_if<double>(&value)) return ToLittleEndian(*number);
   if (const Decimal* decimal = std::get_if<Decimal>(&value)) {
-    return DecimalToBytes(decimal->unscaled);
+    return std::string(DecimalBytes(decimal->unscaled).view());
   }
   return std::get<std::string>(value);
 }
@@ -180,7 +168,7 @@ namespace {
 
 std::unexpected<Error> NoValue(const Type& type, std::string_view text, std::string_view expected) {
   return Fail(Code::kInvalid, JsonQuote(text.substr(0, 80)) + " is no " +
-                                  std::string(KindName(type.kind)) + ": expected " +
+                                  std::string(TypeKindName(type.kind)) + ": expected " +
                                   std::string(expected));
 }
 
@@ -405,7 +393,7 @@ Result<Value> ParseValue(const Type& type, std::string_view text) {
       return Value(std::move(bytes));
     default:
       return Fail(Code::kInvalid,
-                  "values of type " + std::string(KindName(type.kind)) + " cannot be written");
+                  "values of type " + std::string(TypeKindName(type.kind)) + " cannot be written");
   }
 }
 
@@ -413,58 +401,25 @@ Result<Value> ParseValue(const Type& type, std::string_view text) {
 
 namespace {
 
-uint32_t Rotate(uint32_t value, int by) { return (value << by) | (value >> (32 - by)); }
-
-// Murmur3, 32 bits, x86 variant, seed 0 [Appendix B].
-uint32_t Murmur3(std::string_view bytes) {
-  constexpr uint32_t kC1 = 0xCC9E2D51;
-  constexpr uint32_t kC2 = 0x1B873593;
-  uint32_t hash = 0;
-  std::string_view rest = bytes;
-  for (; rest.size() >= 4; rest.remove_prefix(4)) {
-    hash ^= Rotate(LittleEndian<uint32_t>(rest) * kC1, 15) * kC2;
-    hash = Rotate(hash, 13) * 5 + 0xE6546B64;
-  }
-  uint32_t tail = 0;
-  for (size_t i = rest.size(); i > 0; --i) tail = (tail << 8) | static_cast<uint8_t>(rest[i - 1]);
-  if (!rest.empty()) hash ^= Rotate(tail * kC1, 15) * kC2;
-  hash ^= static_cast<uint32_t>(bytes.size());
-  hash ^= hash >> 16;
-  hash *= 0x85EBCA6B;
-  hash ^= hash >> 13;
-  hash *= 0xC2B2AE35;
-  return hash ^ (hash >> 16);
-}
-
 std::unexpected<Error> NotTaken(std::string_view transform, const Type& source) {
   return Fail(Code::kUnsupported, "transform " + std::string(transform) + " does not take type " +
-                                      std::string(KindName(source.kind)));
+                                      std::string(TypeKindName(source.kind)));
 }
 
 Result<Value> Bucket(const Type& source, const Value& value, int buckets) {
-  std::string bytes;
+  uint32_t hash = 0;
   if (const int64_t* whole = std::get_if<int64_t>(&value)) {
-    bytes = ToLittleEndian(IsNanos(source.kind) ? FloorDiv(*whole, 1000) : *whole);
+    hash = BucketHash(IsNanos(source.kind) ? FloorDiv(*whole, 1000) : *whole);
   } else if (const Decimal* decimal = std::get_if<Decimal>(&value)) {
-    bytes = DecimalToBytes(decimal->unscaled);
+    hash = BucketHash(decimal->unscaled);
   } else if (const std::string* text = std::get_if<std::string>(&value);
              text != nullptr && source.kind != TypeKind::kGeometry &&
              source.kind != TypeKind::kGeography) {
-    bytes = *text;
+    hash = BucketHash(std::string_view(*text));
   } else {
     return NotTaken("bucket", source);
   }
-  return Value(int64_t{Murmur3(bytes) & 0x7FFFFFFFU} % buckets);
-}
-
-std::string TruncateUtf8(std::string_view text, int characters) {
-  size_t end = 0;
-  while (end < text.size()) {
-    const bool starts = (static_cast<uint8_t>(text[end]) & 0xC0) != 0x80;
-    if (starts && characters-- == 0) break;
-    ++end;
-  }
-  return std::string(text.substr(0, end));
+  return Value(BucketOf(hash, buckets));
 }
 
 Result<Value> Truncate(const Type& source, const Value& value, int width) {
@@ -479,13 +434,10 @@ Result<Value> Truncate(const Type& source, const Value& value, int width) {
       return Value(static_cast<int64_t>(static_cast<uint64_t>(whole) -
                                         static_cast<uint64_t>(FloorMod(whole, width))));
     }
-    case TypeKind::kDecimal: {
-      const Int128 unscaled = std::get<Decimal>(value).unscaled;
-      const Int128 rest = ((unscaled % width) + width) % width;
-      return Value(Decimal{
-          static_cast<Int128>(static_cast<UInt128>(unscaled) - static_cast<UInt128>(rest))});
-    }
-    case TypeKind::kString: return Value(TruncateUtf8(std::get<std::string>(value), width));
+    case TypeKind::kDecimal:
+      return Value(Decimal{TruncateDecimal(std::get<Decimal>(value).unscaled, width)});
+    case TypeKind::kString:
+      return Value(std::string(TruncateUtf8(std::get<std::string>(value), width)));
     case TypeKind::kBinary:
       return Value(std::get<std::string>(value).substr(0, static_cast<size_t>(width)));
     default: return NotTaken("truncate", source);
@@ -591,8 +543,8 @@ Result<Value> ApplyTransform(const Transform& transform, const Type& source, con
   }
   if (transform.kind == Transform::Kind::kVoid || iceberg::IsNull(value)) return Value();
   if (!Fits(source, value)) {
-    return Fail(Code::kUnsupported,
-                "a partition transform got no value of type " + std::string(KindName(source.kind)));
+    return Fail(Code::kUnsupported, "a partition transform got no value of type " +
+                                        std::string(TypeKindName(source.kind)));
   }
   switch (transform.kind) {
     case Transform::Kind::kIdentity:

@@ -14,6 +14,8 @@
 
 namespace lithify::table {
 
+std::string_view TypeKindName(iceberg::TypeKind kind);  // "timestamptz_ns".
+
 // Bounds written before a promotion (int as 4 bytes where the column is long now) are understood.
 Result<iceberg::Value> ValueFromBytes(const iceberg::Type& type, std::string_view bytes);
 std::string ValueToBytes(const iceberg::Type& type, const iceberg::Value& value);
