@@ -25,13 +25,16 @@ class CurveSamples {
   virtual ~CurveSamples() = default;
   // As KeyEncoder::Append(): any rows, in any number of calls.
   virtual void Add(std::span<const KeyColumn> columns, size_t rows) = 0;
-  // After all: encodes rows to keys of 8 bytes, or of 16 where that many bits are needed. Nulls are
-  // first (R106). The samples are used up.
+  // After all: encodes rows to keys of 8 bytes, or of 16 for more than four columns. The null of a
+  // column comes before its values (R106), in a cell of its own. Rows of one cell in all columns
+  // have equal keys. The samples are used up.
   virtual Result<std::unique_ptr<KeyEncoder>> Finish() = 0;
 };
 
-// For an order with a curve. Errors as of MakeKeyEncoder(); kInvalid: more than 8 fields.
-// `samples_max` rows are kept at most.
+// For an order with a curve. Errors as of MakeKeyEncoder(); kInvalid: no field, more than eight, or
+// one with a transform, a direction or nulls last. `samples_max` rows are kept at most, of each
+// value some 256 bytes: cells are as exact as these are many, up to 2^16. One column needs none: it
+// is simply ordered, and its keys are those of MakeKeyEncoder().
 Result<std::unique_ptr<CurveSamples>> MakeCurveSamples(const RowOrder& order,
                                                        std::span<const iceberg::Type> types,
                                                        size_t samples_max);
