@@ -21,7 +21,7 @@ std::string Whole(const KeyRows& keys, size_t row) {
 // Up to eight bytes as a number, zeros behind them.
 uint64_t BigEndian(std::string_view bytes) {
   uint64_t number = 0;
-  std::memcpy(&number, bytes.data(), std::min(bytes.size(), sizeof number));
+  if (!bytes.empty()) std::memcpy(&number, bytes.data(), std::min(bytes.size(), sizeof number));
   return std::byteswap(number);
 }
 
