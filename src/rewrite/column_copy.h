@@ -53,6 +53,8 @@ class RowGroupRows {
   int64_t rows() const { return rows_; }
   // Adds one column's hashes of rows [first, first + n).
   void AddHashes(int64_t first, const uint64_t* hashes, size_t n);
+  // Of one row, all columns so far.
+  uint64_t hash(size_t row) const { return hashes_[row]; }
   // Only the one thread that reads that time column touches its vector.
   std::vector<int64_t>& time_values(int rank) { return times_[static_cast<size_t>(rank)]; }
   const std::vector<std::vector<int64_t>>& times() const { return times_; }

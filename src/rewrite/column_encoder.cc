@@ -27,6 +27,7 @@
 #include "rewrite/page_numbers.h"
 #include "rewrite/physical_type.h"
 #include "rewrite/plain_values.h"
+#include "rewrite/typed_values.h"
 
 namespace lithify::rewrite {
 namespace {
@@ -38,7 +39,6 @@ constexpr int64_t kDictionaryEntries = 1 << 20;
 constexpr int64_t kRowInDictionary = 16;     // Times the bounds, where it ends within a row.
 constexpr int64_t kUselessEntries = 16'384;  // So many show whether a dictionary is of use.
 constexpr size_t kKeptBytes = 8 << 20;
-constexpr size_t kLengthBytes = sizeof(uint32_t);
 constexpr uint32_t kUnknown = 0xffffffff;  // An entry that was not looked up yet,
 constexpr uint32_t kAsked = 0xfffffffe;    // or is among those that are being looked up.
 
@@ -52,27 +52,6 @@ void ThrowUnless(const Status& status) {
 // What was needed once, for a huge value, is not kept.
 void ShrinkAbove(size_t bytes, std::string* text) {
   if (text->capacity() > bytes) std::string().swap(*text);
-}
-
-// Copies a few bytes without a call.
-inline void CopyShort(const uint8_t* from, size_t bytes, uint8_t* to) {
-  if (bytes >= 8 && bytes <= 16) {
-    uint64_t first = 0;
-    uint64_t last = 0;
-    std::memcpy(&first, from, sizeof first);
-    std::memcpy(&last, from + bytes - 8, sizeof last);
-    std::memcpy(to, &first, sizeof first);
-    std::memcpy(to + bytes - 8, &last, sizeof last);
-  } else if (bytes >= 4 && bytes < 8) {
-    uint32_t first = 0;
-    uint32_t last = 0;
-    std::memcpy(&first, from, sizeof first);
-    std::memcpy(&last, from + bytes - 4, sizeof last);
-    std::memcpy(to, &first, sizeof first);
-    std::memcpy(to + bytes - 4, &last, sizeof last);
-  } else if (bytes > 0) {
-    std::memcpy(to, from, bytes);
-  }
 }
 
 // The first bytes as a number that compares as they do; equal numbers say nothing.
@@ -89,62 +68,6 @@ inline uint64_t PrefixOf(const parquet::ByteArray& value) {
 std::string_view TextOf(const parquet::ByteArray& value) {
   return {reinterpret_cast<const char*>(value.ptr), value.len};
 }
-
-// How values of the type lie in memory, on their way to PLAIN bytes and back.
-template <typename DType>
-class Plain {
-  using T = typename DType::c_type;
-  static constexpr bool kArrays = std::is_same_v<DType, parquet::ByteArrayType>;
-  static constexpr bool kFixed = std::is_same_v<DType, parquet::FLBAType>;
-
- public:
-  explicit Plain(int width) : width_(static_cast<size_t>(width)) {}
-
-  int64_t BytesOf(const T& value) const {
-    if constexpr (kArrays) return static_cast<int64_t>(kLengthBytes) + value.len;
-    return static_cast<int64_t>(width_);
-  }
-
-  // `bytes`: of all of them.
-  void Append(const T* values, int64_t count, int64_t bytes, std::string* out) const {
-    const size_t before = out->size();
-    const size_t after = before + static_cast<size_t>(bytes);
-    if constexpr (!kArrays && !kFixed) {
-      out->append(reinterpret_cast<const char*>(values), static_cast<size_t>(bytes));
-    } else {
-      out->resize_and_overwrite(after, [&](char* data, size_t) {
-        auto* to = reinterpret_cast<uint8_t*>(data) + before;
-        for (int64_t i = 0; i < count; ++i) {
-          if constexpr (kArrays) {
-            std::memcpy(to, &values[i].len, kLengthBytes);
-            CopyShort(values[i].ptr, values[i].len, to + kLengthBytes);
-            to += kLengthBytes + values[i].len;
-          } else {
-            CopyShort(values[i].ptr, width_, to);
-            to += width_;
-          }
-        }
-        return after;
-      });
-    }
-  }
-
-  // Points into the bytes where the type does.
-  T Value(std::span<const uint8_t> plain) const {
-    if constexpr (kArrays) {
-      return {static_cast<uint32_t>(plain.size() - kLengthBytes), plain.data() + kLengthBytes};
-    } else if constexpr (kFixed) {
-      return T(plain.data());
-    } else {
-      T value{};
-      std::memcpy(&value, plain.data(), sizeof value);
-      return value;
-    }
-  }
-
- private:
-  const size_t width_;
-};
 
 // Where entries get their values from: an array of them,
 template <typename T>

@@ -27,7 +27,7 @@ void FileWriter::StartRowGroup() {
   columns_.clear();
 }
 
-RawColumn* FileWriter::MakeColumn(bool in_memory) {
+RawColumn::Targets FileWriter::NextTargets() {
   const auto ordinal = static_cast<int>(columns_.size());
   RawColumn::Targets to;
   to.sink = sink_;
@@ -40,8 +40,12 @@ RawColumn* FileWriter::MakeColumn(bool in_memory) {
     }
   }
   to.bloom_filter = bloom_filters_->CreateBloomFilter(ordinal);
+  return to;
+}
+
+RawColumn* FileWriter::MakeColumn(bool in_memory) {
   columns_.push_back({std::make_unique<RawColumn>(
-      std::move(to), in_memory ? properties_->memory_pool() : nullptr)});
+      NextTargets(), in_memory ? properties_->memory_pool() : nullptr)});
   return columns_.back().pages.get();
 }
 
@@ -58,6 +62,11 @@ void FileWriter::CloseColumn(size_t column) {
   row_group_bytes_ += closing.pages->Close();
   closing.rows = closing.pages->rows();
   closing.pages.reset();
+}
+
+void FileWriter::AddColumn(RawColumn& waiting, const RawColumn::WriteBytes& write) {
+  row_group_bytes_ += waiting.CloseInto(NextTargets(), write);
+  columns_.push_back({nullptr, waiting.rows()});
 }
 
 void FileWriter::EndRowGroup(int64_t rows) {
@@ -90,6 +99,20 @@ std::shared_ptr<parquet::FileMetaData> FileWriter::Close(
   PARQUET_ASSIGN_OR_THROW(const int64_t end, sink_->Tell());
   footer_bytes_ = end - begin - kTailBytes;
   return footer;
+}
+
+std::unique_ptr<RawColumn> MakeWaitingColumn(const parquet::SchemaDescriptor& schema, int column,
+                                             const parquet::WriterProperties& properties) {
+  // As the file will have it, whose builder is not there yet.
+  const auto filters = parquet::BloomFilterBuilder::Make(&schema, &properties);
+  filters->AppendRowGroup();
+  std::unique_ptr<parquet::BlockSplitBloomFilter> filter;
+  if (parquet::BloomFilter* const made = filters->CreateBloomFilter(column)) {
+    auto* const blocks = dynamic_cast<parquet::BlockSplitBloomFilter*>(made);
+    if (blocks == nullptr) throw parquet::ParquetException("a filter of an unknown kind");
+    filter = std::make_unique<parquet::BlockSplitBloomFilter>(std::move(*blocks));
+  }
+  return std::make_unique<RawColumn>(std::move(filter), properties.memory_pool());
 }
 
 }  // namespace lithify::rewrite

@@ -37,6 +37,8 @@ class FileWriter {
   std::vector<RawColumn*> AllColumns(const std::vector<Making>& making);
   // Columns are closed in schema order: that writes what they hold to the file.
   void CloseColumn(size_t column);
+  // Instead: the row group's next column, made before by itself (MakeWaitingColumn()), and closed.
+  void AddColumn(RawColumn& waiting, const RawColumn::WriteBytes& write);
   // Each column is closed and has `rows` rows.
   void EndRowGroup(int64_t rows);
 
@@ -51,6 +53,7 @@ class FileWriter {
     std::unique_ptr<RawColumn> pages;
     int64_t rows = -1;  // Known once closed.
   };
+  RawColumn::Targets NextTargets();
   RawColumn* MakeColumn(bool in_memory);
 
   const std::shared_ptr<arrow::io::OutputStream> sink_;
@@ -64,6 +67,11 @@ class FileWriter {
   std::vector<Column> columns_;
   int64_t footer_bytes_ = 0;
 };
+
+// A column chunk for a file of these properties that is not there yet; its pages are held in memory
+// of the properties' pool.
+std::unique_ptr<RawColumn> MakeWaitingColumn(const parquet::SchemaDescriptor& schema, int column,
+                                             const parquet::WriterProperties& properties);
 
 }  // namespace lithify::rewrite
 

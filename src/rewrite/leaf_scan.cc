@@ -507,8 +507,14 @@ Result<LeafPlace> FindLeaf(const parquet::SchemaDescriptor& schema,
 
 Result<std::unique_ptr<LeafCursor>> MakeLeafCursor(const ScanFile& file, int column,
                                                    const Type& type) {
+  LITHIFY_TRY_ASSIGN(const LeafReading reading,
+                     ReadLeafAs(*file.footer->schema().Column(column), type));
+  return MakeLeafCursor(file, column, reading);
+}
+
+Result<std::unique_ptr<LeafCursor>> MakeLeafCursor(const ScanFile& file, int column,
+                                                   const LeafReading& reading) {
   const parquet::ColumnDescriptor& descriptor = *file.footer->schema().Column(column);
-  LITHIFY_TRY_ASSIGN(const LeafReading reading, ReadLeafAs(descriptor, type));
   switch (descriptor.physical_type()) {
     case parquet::Type::BOOLEAN: return Typed<parquet::BooleanType>(file, column, reading);
     case parquet::Type::INT32: return Typed<parquet::Int32Type>(file, column, reading);

@@ -103,6 +103,9 @@ class LeafCursor {
 // `file` outlives the cursor.
 Result<std::unique_ptr<LeafCursor>> MakeLeafCursor(const ScanFile& file, int column,
                                                    const iceberg::Type& type);
+// Likewise, of a flat column that is read in such a way, which fits its type.
+Result<std::unique_ptr<LeafCursor>> MakeLeafCursor(const ScanFile& file, int column,
+                                                   const LeafReading& reading);
 // The same value in every row. kInvalid if it is none of the type.
 Result<std::unique_ptr<LeafCursor>> MakeConstantCursor(const ScanFile& file,
                                                        const iceberg::Field& field,

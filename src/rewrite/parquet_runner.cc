@@ -13,6 +13,7 @@
 #include "rewrite/footer.h"
 #include "rewrite/recode.h"
 #include "rewrite/row_hash.h"
+#include "rewrite/sorted_rewrite.h"
 #include "rewrite/tier_plan.h"
 #include "rewrite/verify.h"
 
@@ -32,7 +33,8 @@ int64_t PoolBytes(int64_t memory_bytes) {
 struct Expected {
   std::vector<bool> columns;
   ContentDigest digest;
-  bool whole_rows = false;  // Whether the digest has one of whole rows.
+  bool whole_rows = false;  // Whether the digest has one of whole rows,
+  bool rows_only = false;   // and of nothing else.
   uint64_t places = 0;      // Of the values in their rows, over those columns.
 };
 
@@ -213,6 +215,7 @@ class ParquetRunner final : public GroupRunner {
     ReaderCache cache(store_, kOpenFilesMax, ahead_bytes, &cancel);
     const auto rewrite = [&]() -> Result<RecodeResult> {
       LITHIFY_TRY_ASSIGN(auto group, Load(cache, request, pool, cancel));
+      if (request.ordering != nullptr) return RewriteSorted(store_, group, request, pool, cancel);
       return Recode(store_, group, request, pool, cancel);
     };
     auto recoded = rewrite();
@@ -295,6 +298,7 @@ class ParquetRunner final : public GroupRunner {
         ContentDigest& digest = groups[g].digest;
         if (digest.rows < 0) continue;
         if (!expected[g].whole_rows) digest.row = {};
+        if (expected[g].rows_only) digest.columns.clear();
         std::string difference = expected[g].digest.Difference(digest);
         if (difference.empty() && groups[g].places != expected[g].places) {
           difference = "row group " + std::to_string(g) + " has values in other rows";
@@ -325,9 +329,11 @@ class ParquetRunner final : public GroupRunner {
       if (request.verify != Verify::kFull && !sample[g]) continue;
       expect.digest = group.digest;
       expect.whole_rows = group.complete;
+      expect.rows_only = group.rows_only;
       expect.places = group.places;
       for (size_t leaf = 0; leaf < expect.columns.size(); ++leaf) {
-        expect.columns[leaf] = group.digest.columns.contains(file.leaves[leaf].path);
+        expect.columns[leaf] =
+            group.rows_only || group.digest.columns.contains(file.leaves[leaf].path);
       }
     }
     for (const ChunkDigest& chunk : recoded.samples) {

@@ -15,11 +15,13 @@
 #include <parquet/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "rewrite/page_header.h"
 
@@ -48,6 +50,9 @@ class RawColumn {
   // With `pool`, pages wait in memory until Close(); else they go to the sink at once, which is
   // this column's alone from the first page to Close().
   RawColumn(Targets targets, arrow::MemoryPool* pool);
+  // For a file that is not there yet: pages wait in memory until TakeBytes(), and what is said of
+  // them until CloseInto().
+  RawColumn(std::unique_ptr<parquet::BlockSplitBloomFilter> filter, arrow::MemoryPool* pool);
 
   // What a data page holds, as far as it is known.
   struct Facts {
@@ -76,11 +81,20 @@ class RawColumn {
   // Completes the chunk; returns its uncompressed bytes, headers included.
   int64_t Close();
 
+  // Of a chunk without targets, once: its pages as they lie in a file.
+  std::shared_ptr<arrow::Buffer> TakeBytes();
+  // Completes it in a file: `write` puts the bytes that were taken there. As Close().
+  using WriteBytes = std::function<void(arrow::io::OutputStream& sink)>;
+  int64_t CloseInto(Targets targets, const WriteBytes& write);
+
   // To be filled with every value of the chunk; null: there is none.
-  parquet::BloomFilter* bloom_filter() const { return to_.bloom_filter; }
+  parquet::BloomFilter* bloom_filter() const {
+    return filter_ != nullptr ? filter_.get() : to_.bloom_filter;
+  }
   int64_t rows() const { return rows_; }
   int64_t data_pages() const { return data_pages_; }
   int64_t uncompressed_bytes() const { return uncompressed_bytes_; }  // Headers included.
+  int64_t compressed_bytes() const { return compressed_bytes_; }      // Likewise.
   // Of all that was written: another content gives another number.
   uint64_t fingerprint() const { return fingerprint_; }
 
@@ -89,12 +103,21 @@ class RawColumn {
     int64_t offset = 0;
     int64_t bytes = 0;
   };
+  // What the indexes say of a data page.
+  struct IndexedPage {
+    Written at;
+    int64_t first_row = 0;
+    parquet::EncodedStatistics statistics;
+    parquet::SizeStatistics sizes;
+  };
   Written Put(PageHeader& header, std::span<const uint8_t> front, std::span<const uint8_t> rest);
-  void CloseIndexes(int64_t base);
+  int64_t Complete(int64_t base);
+  void WriteIndexes(int64_t base);
 
   Targets to_;
-  std::shared_ptr<arrow::io::BufferOutputStream> held_;  // Null: written through.
-  std::optional<int64_t> start_;                         // In the sink, once written through.
+  std::unique_ptr<parquet::BlockSplitBloomFilter> filter_;  // Without targets.
+  std::shared_ptr<arrow::io::BufferOutputStream> held_;     // Null: written through.
+  std::optional<int64_t> start_;                            // In the sink, once written through.
   std::string header_;
   int64_t compressed_bytes_ = 0;
   int64_t uncompressed_bytes_ = 0;
@@ -102,6 +125,12 @@ class RawColumn {
   std::optional<int64_t> data_at_;
   std::map<parquet::Encoding::type, int32_t> dictionary_encodings_;
   std::map<parquet::Encoding::type, int32_t> data_encodings_;
+  bool offsets_wanted_ = true;  // Until a page begins within a row.
+  bool bounds_wanted_ = true;   // Until a page comes of which nothing is known.
+  std::vector<IndexedPage> pages_;
+  std::optional<parquet::EncodedStatistics> statistics_;
+  std::optional<parquet::SizeStatistics> sizes_;
+  std::optional<parquet::geospatial::EncodedGeoStatistics> geo_statistics_;
   int64_t values_ = 0;
   int64_t rows_ = 0;
   int64_t data_pages_ = 0;

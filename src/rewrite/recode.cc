@@ -1,7 +1,5 @@
 #include "rewrite/recode.h"
 
-#include <arrow/util/key_value_metadata.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -17,10 +15,8 @@
 #include "rewrite/column_encoder.h"
 #include "rewrite/column_move.h"
 #include "rewrite/column_splice.h"
-#include "rewrite/file_metrics.h"
 #include "rewrite/file_writer.h"
-#include "rewrite/footer.h"
-#include "rewrite/metadata_merge.h"
+#include "rewrite/output_file.h"
 #include "rewrite/page_threads.h"
 #include "rewrite/read_plan.h"
 #include "rewrite/row_check.h"
@@ -63,70 +59,10 @@ struct RowGroupWork {
   std::vector<Digest128> digests;
 };
 
-// One output file being written.
-class Output {
- public:
-  Output(std::string name, std::unique_ptr<storage::Writer> writer, const OpenedGroup& group,
-         const std::shared_ptr<parquet::WriterProperties>& properties,
-         const std::map<std::string, std::string>& metadata, const CancelFlag& cancel)
-      : name_(std::move(name)), writer_(std::move(writer)) {
-    for (const auto& [key, value] : metadata) pairs_->Append(key, value);
-    file_ = std::make_unique<FileWriter>(MakeArrowSink(*writer_, &cancel),
-                                         ToParquet(*group.output_schema), properties);
-  }
-
-  FileWriter& file() { return *file_; }
-  int64_t position() const { return writer_->size(); }
-  // `complete`: the digest is of every column.
-  void AddRowGroup(const ContentDigest& digest, bool complete) {
-    digest_.Add(digest);
-    complete_ = complete_ && complete;
-    ++row_groups_;
-  }
-  int row_groups() const { return row_groups_; }
-  std::vector<SplicedChunk>& spliced() { return spliced_; }
-
-  // Writes the footer, with the mark. The rest is for tables.
-  Status Close(OutputMark mark, const TableTarget* table) {
-    if (complete_) {
-      mark.digest = digest_;
-    } else {
-      digest_ = ContentDigest{digest_.rows, {}, {}};
-    }
-    auto pairs = std::make_shared<arrow::KeyValueMetadata>();
-    for (const auto& [key, value] : EncodeMark(mark)) pairs->Append(key, value);
-    const auto footer = file_->Close(pairs_->Merge(*pairs));
-    footer_bytes_ = file_->footer_bytes();
-    file_.reset();
-    if (table == nullptr) return {};
-    LITHIFY_TRY_ASSIGN(metrics_, MetricsOf(*footer, *table));
-    for (int g = 0; g < footer->num_row_groups(); ++g) {
-      const auto chunk = footer->RowGroup(g)->ColumnChunk(0);
-      const int64_t data = chunk->data_page_offset();
-      split_offsets_.push_back(
-          chunk->has_dictionary_page() ? std::min(data, chunk->dictionary_page_offset()) : data);
-    }
-    return {};
-  }
-  OutputFile Describe() const {
-    return OutputFile{name_,   writer_->size(), digest_.rows,   row_groups_,
-                      digest_, metrics_,        split_offsets_, footer_bytes_};
-  }
-  std::unique_ptr<storage::Writer> TakeWriter() { return std::move(writer_); }
-
- private:
-  const std::string name_;
-  std::unique_ptr<storage::Writer> writer_;
-  const std::shared_ptr<arrow::KeyValueMetadata> pairs_ =
-      std::make_shared<arrow::KeyValueMetadata>();
-  std::unique_ptr<FileWriter> file_;
-  ContentDigest digest_;
-  ColumnMetrics metrics_;
-  std::vector<int64_t> split_offsets_;
-  int64_t footer_bytes_ = 0;
-  std::vector<SplicedChunk> spliced_;
-  bool complete_ = true;
-  int row_groups_ = 0;
+// One output file being written, and those of its column chunks that were spliced.
+struct Output {
+  OutputFileWriter file;
+  std::vector<SplicedChunk> spliced = {};
 };
 
 class Recoder {
@@ -145,16 +81,7 @@ class Recoder {
                                                   *group_.output_schema));
     LITHIFY_TRY_ASSIGN(properties_, MakeProperties(group_, request_.shape, pool_));
     result_.report.notes = group_.notes;
-    std::vector<std::map<std::string, std::string>> metadata;
-    for (const auto& in : group_.inputs) {
-      std::map<std::string, std::string> pairs;
-      for (const auto& [key, value] : in->footer->Pairs()) {
-        // Of a table's columns its own schema tells.
-        if (!request_.table || !DescribesSchema(std::string(key))) pairs[std::string(key)] = value;
-      }
-      metadata.push_back(std::move(pairs));
-    }
-    metadata_ = MergeMetadata(metadata, group_.one_schema, &result_.report.notes);
+    metadata_ = OutputMetadata(group_, request_, &result_.report.notes);
     MakeColumns();
     LITHIFY_TRY(WriteRowGroups());
     LITHIFY_TRY(FinishColumns());
@@ -238,7 +165,7 @@ class Recoder {
   Status WriteRowGroups() {
     LITHIFY_TRY_ASSIGN(const auto plan, PlanRowGroups(group_, request_));
     const int64_t cut = CutRowGroups(group_, plan) * std::ssize(columns_);
-    if (cut > 0) result_.report.recoded[WhyRecoded(request_.shape, false)] += cut;
+    if (cut > 0) result_.report.recoded[WhyRecoded(request_, false)] += cut;
     Roll roll;
     for (const RowGroupPlan& group : plan) roll.input_bytes += group.input_bytes;
     ExpectReads(plan);
@@ -247,7 +174,7 @@ class Recoder {
     for (const RowGroupPlan& group : plan) {
       LITHIFY_TRY(cancel_.Check());
       if (output && RollsBefore(group, *output, roll)) {
-        roll.closed_bytes += output->position();
+        roll.closed_bytes += output->file.position();
         LITHIFY_TRY(CloseOutput(*output));
         output.reset();
       }
@@ -291,11 +218,11 @@ class Recoder {
   bool RollsBefore(const RowGroupPlan& next, const Output& output, const Roll& roll) const {
     const OutputShape& shape = request_.shape;
     if (shape.file_size_bytes_max > 0 &&
-        output.position() + next.input_bytes > shape.file_size_bytes_max) {
+        output.file.position() + next.input_bytes > shape.file_size_bytes_max) {
       return true;
     }
     if (roll.input_done == 0) return false;
-    const double written = static_cast<double>(roll.closed_bytes + output.position());
+    const double written = static_cast<double>(roll.closed_bytes + output.file.position());
     const double scale =
         static_cast<double>(roll.input_bytes) / static_cast<double>(roll.input_done);
     const double expected = written * scale;
@@ -318,39 +245,23 @@ class Recoder {
     if (!result_.writers.empty()) LITHIFY_TRY(result_.writers.back()->Flush());
     const std::string name = request_.new_name();
     LITHIFY_TRY_ASSIGN(auto writer, store_.Create(request_.partition + name));
-    return std::make_unique<Output>(name, std::move(writer), group_, properties_, metadata_,
-                                    cancel_);
-  }
-
-  // For the mark. Thousands of names would weigh on everybody who opens the file: then the audit
-  // log tells them, by the job, as of a table the snapshot tells what an output replaced.
-  std::vector<std::string> InputNames() const {
-    constexpr size_t kNamesBytesMax = 4096;
-    std::vector<std::string> names;
-    if (request_.table) return names;
-    size_t bytes = 0;
-    for (const auto& in : request_.inputs) {
-      names.push_back(in.key.substr(request_.partition.size()));
-      bytes += names.back().size();
-      if (bytes > kNamesBytesMax) return {};
-    }
-    return names;
+    return std::make_unique<Output>(
+        OutputFileWriter(name, std::move(writer), group_, properties_, metadata_, cancel_));
   }
 
   Status CloseOutput(Output& output) {
-    OutputMark mark{request_.job_id, request_.partition, InputNames(), {}};
     if (digested()) LITHIFY_TRY(SampleOne(output));
-    LITHIFY_TRY(output.Close(std::move(mark), request_.table.get()));
-    result_.report.outputs.push_back(output.Describe());
-    result_.writers.push_back(output.TakeWriter());
+    LITHIFY_TRY(output.file.Close(MarkOf(group_, request_), request_.table.get()));
+    result_.report.outputs.push_back(output.file.Describe());
+    result_.writers.push_back(output.file.TakeWriter());
     return {};
   }
 
   Status WriteRowGroup(Output& output, const RowGroupPlan& plan, int64_t first_row) {
     RowGroupWork work(plan, columns_.size(), checker_->time_columns(), digested());
-    const int64_t before = output.position();
+    const int64_t before = output.file.position();
     const int threads = Threads();
-    FileWriter& file = output.file();
+    FileWriter& file = output.file.file();
     file.StartRowGroup();
     if (threads > 1) LITHIFY_TRY(Survey(work, file.schema(), threads));
     if (threads <= 1 || OnlyMoves(work)) {
@@ -359,11 +270,11 @@ class Recoder {
       LITHIFY_TRY(CopyColumns(file, work, threads));
     }
     file.EndRowGroup(plan.rows);
-    LITHIFY_CHECK(output.position() >= before, "a file that shrinks while written");
+    LITHIFY_CHECK(output.file.position() >= before, "a file that shrinks while written");
     LITHIFY_TRY(checker_->CheckTimes(work.shared.times(),
                                      [&](int64_t row) { return PlaceOf(first_row + row); }));
     rows_in_ += plan.rows;
-    const size_t spliced_before = output.spliced().size();
+    const size_t spliced_before = output.spliced.size();
     AddDigests(output, work);
     return digested() ? SampleSpliced(output, spliced_before) : Status();
   }
@@ -381,18 +292,18 @@ class Recoder {
       }
       complete = false;
       if (!work.decoded[leaf]) {
-        output.spliced().push_back(SplicedChunk{output.row_groups(), leaf, work.plan.places.front(),
-                                                work.plan.rows, work.fingerprints[leaf],
-                                                work.bytes[leaf]});
+        output.spliced.push_back(SplicedChunk{output.file.row_groups(), leaf,
+                                              work.plan.places.front(), work.plan.rows,
+                                              work.fingerprints[leaf], work.bytes[leaf]});
       }
     }
     if (complete) digest.row = work.shared.RowDigest();
-    output.AddRowGroup(digest, complete);
+    output.file.AddRowGroup(digest, complete);
     result_.report.digest_in.Add(digest);
     result_.report.digest_complete = result_.report.digest_complete && complete;
     if (!digested()) return;
     result_.row_groups.push_back(RowGroupDigest{static_cast<int>(result_.report.outputs.size()),
-                                                output.row_groups() - 1, std::move(digest),
+                                                output.file.row_groups() - 1, std::move(digest),
                                                 work.shared.PlaceSum(), complete});
   }
 
@@ -437,7 +348,7 @@ class Recoder {
 
   // Looks whether the column of this row group can be moved, or made of its inputs' pages.
   Status SurveyColumn(RowGroupWork& work, const parquet::SchemaDescriptor& schema, size_t leaf) {
-    work.why_recoded[leaf] = WhyRecoded(request_.shape, work.plan.whole);
+    work.why_recoded[leaf] = WhyRecoded(request_, work.plan.whole);
     if (!work.why_recoded[leaf].empty()) return {};
     const ColumnSpliceOptions options = SpliceOptions(leaf, schema.Column(static_cast<int>(leaf)));
     const GroupPlace& first = work.plan.places.front();
@@ -501,7 +412,7 @@ class Recoder {
   // number `first` on, which are of the row group that was written last: its inputs are at hand.
   Status SampleSpliced(Output& output, size_t first) {
     std::vector<const SplicedChunk*> chosen;
-    for (const SplicedChunk& chunk : std::span(output.spliced()).subspan(first)) {
+    for (const SplicedChunk& chunk : std::span(output.spliced).subspan(first)) {
       if (IsSampled(chunk)) chosen.push_back(&chunk);
     }
     return Sample(chosen);
@@ -509,8 +420,8 @@ class Recoder {
 
   // The one of each output.
   Status SampleOne(Output& output) {
-    if (output.spliced().empty()) return {};
-    const SplicedChunk& one = *std::ranges::min_element(output.spliced(), {}, [](const auto& c) {
+    if (output.spliced.empty()) return {};
+    const SplicedChunk& one = *std::ranges::min_element(output.spliced, {}, [](const auto& c) {
       return (HashMix(c.fingerprint) >> 32) * SampleWeight(c);
     });
     if (IsSampled(one)) return {};
@@ -693,35 +604,13 @@ class Recoder {
       report.rows_out += output.rows;
       report.bytes_out += output.size;
     }
-    if (request_.shape.outputs_max > 0 &&
-        std::cmp_greater(report.outputs.size(), request_.shape.outputs_max)) {
-      return Fail(Code::kUnsupported,
-                  "it would make " + std::to_string(report.outputs.size()) + " files of " +
-                      std::to_string(group_.inputs.size()),
-                  "", "raise compaction.file_bytes_max, or lower compaction.target_file_bytes");
-    }
-    const int64_t claimed =
-        std::accumulate(report.rows_per_input.begin(), report.rows_per_input.end(), int64_t{0});
     const bool dropped_alike = std::ranges::all_of(columns_, [&](const auto& column) {
       return column->rows_dropped() == report.rows_deleted;
     });
-    if (!dropped_alike || report.rows_in != claimed ||
-        report.rows_out != report.rows_in - report.rows_deleted) {
-      return Fail(Code::kCorrupt, "row accounting failed: footers " + std::to_string(claimed) +
-                                      ", read " + std::to_string(report.rows_in) + ", deleted " +
-                                      std::to_string(report.rows_deleted) + ", written " +
-                                      std::to_string(report.rows_out));
+    if (!dropped_alike) {
+      return Fail(Code::kCorrupt, "row accounting failed: columns left out other numbers of rows");
     }
-    constexpr int64_t kGrowthFloorBytes = kMiB;
-    const auto bound =
-        static_cast<int64_t>(static_cast<double>(report.bytes_in) * request_.shape.growth_max) +
-        kGrowthFloorBytes + AddedBytes();
-    if (request_.shape.growth_max > 0 && report.bytes_out > bound) {
-      return Fail(Code::kUnsupported,
-                  "the outputs would have " + FormatBytes(report.bytes_out) + " for inputs of " +
-                      FormatBytes(report.bytes_in),
-                  "", "choose a stronger output.codec, or raise output.growth_max");
-    }
+    LITHIFY_TRY(CheckAccounts(group_, request_, report));
     return std::move(result_);
   }
 
@@ -741,21 +630,6 @@ class Recoder {
     if (spliced_.moved > 0) report.tiers["copy"] = spliced_.moved;
     if (spliced > 0) report.tiers["splice"] = spliced;
     if (recoded > 0) report.tiers["recode"] = recoded;
-  }
-
-  // What the outputs may have besides: columns that a table's schema adds to files or widens.
-  int64_t AddedBytes() const {
-    if (!request_.table) return 0;
-    int64_t bytes = 0;
-    for (const auto& in : group_.inputs) {
-      int64_t width = 0;
-      for (const LeafSource& source : in->leaves) {
-        if (source.fill) width += std::ssize(*source.fill);
-        if (source.inherited || source.conversion != Conversion::kNone) width += sizeof(int64_t);
-      }
-      bytes += width * in->footer->num_rows();
-    }
-    return bytes;
   }
 
   storage::Store& store_;

@@ -22,6 +22,8 @@ struct RowGroupDigest {
   ContentDigest digest;  // Of the columns that were decoded.
   uint64_t places = 0;   // Their RowGroupRows::PlaceSum().
   bool complete = true;  // All were, and the digest has one of whole rows.
+  // The digest is of whole rows, and of no column by itself.
+  bool rows_only = false;
 };
 
 // Of one column of a row group that was spliced, as read from the inputs.

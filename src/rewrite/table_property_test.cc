@@ -195,6 +195,88 @@ class TablePropertyTest : public RunnerTest {
     return Survivors(whole, file.deleted.get());
   }
 
+  // -------------------------------------------------------------------------------------- orders
+
+  // Negative, 0 or positive: values of one column as Iceberg orders them, nulls apart.
+  static int Compare(const arrow::Array& array, int64_t a, int64_t b) {
+    const auto of = [&](const auto* typed) {
+      const auto x = typed->GetView(a);
+      const auto y = typed->GetView(b);
+      return x < y ? -1 : (y < x ? 1 : 0);
+    };
+    switch (array.type_id()) {
+      case arrow::Type::INT8: return of(static_cast<const arrow::Int8Array*>(&array));
+      case arrow::Type::INT16: return of(static_cast<const arrow::Int16Array*>(&array));
+      case arrow::Type::INT32: return of(static_cast<const arrow::Int32Array*>(&array));
+      case arrow::Type::INT64: return of(static_cast<const arrow::Int64Array*>(&array));
+      case arrow::Type::DATE32: return of(static_cast<const arrow::Date32Array*>(&array));
+      case arrow::Type::TIMESTAMP: return of(static_cast<const arrow::TimestampArray*>(&array));
+      case arrow::Type::FLOAT: return of(static_cast<const arrow::FloatArray*>(&array));
+      case arrow::Type::DOUBLE: return of(static_cast<const arrow::DoubleArray*>(&array));
+      case arrow::Type::BOOL: return of(static_cast<const arrow::BooleanArray*>(&array));
+      case arrow::Type::STRING: return of(static_cast<const arrow::StringArray*>(&array));
+      case arrow::Type::BINARY: return of(static_cast<const arrow::BinaryArray*>(&array));
+      default: break;
+    }
+    const auto& decimals = static_cast<const arrow::Decimal128Array&>(array);
+    const arrow::Decimal128 x(decimals.GetValue(a));
+    const arrow::Decimal128 y(decimals.GetValue(b));
+    return x < y ? -1 : (y < x ? 1 : 0);
+  }
+
+  static bool IsOrdered(const arrow::DataType& type) {
+    static constexpr arrow::Type::type kTypes[] = {
+        arrow::Type::INT8,   arrow::Type::INT16,     arrow::Type::INT32,  arrow::Type::INT64,
+        arrow::Type::DATE32, arrow::Type::TIMESTAMP, arrow::Type::FLOAT,  arrow::Type::DOUBLE,
+        arrow::Type::BOOL,   arrow::Type::STRING,    arrow::Type::BINARY, arrow::Type::DECIMAL128};
+    return std::ranges::find(kTypes, type.id()) != std::end(kTypes);
+  }
+
+  // Now and then the request gets an order, by some columns of `tables`.
+  void AnyOrder(Arbitrary& any, const std::vector<std::shared_ptr<arrow::Table>>& tables) {
+    if (any.Chance(50)) return;
+    auto ordering = std::make_shared<Ordering>();
+    for (int i = 0, n = 1 + any.Pick(3); i < n; ++i) {
+      const auto& columns = tables.front()->schema()->fields();
+      const auto& field = columns[static_cast<size_t>(any.Pick(static_cast<int>(columns.size())))];
+      if (!IsOrdered(*field->type()) || field->name().starts_with("_")) continue;
+      OrderField by;
+      by.column = field->name();
+      if (request_.table != nullptr) {
+        by.field_id = iceberg::FindField(request_.table->schema, field->name())->id;
+      }
+      by.ascending = any.Chance(50);
+      by.nulls_first = any.Chance(50);
+      ordering->order.fields.push_back(by);
+    }
+    if (ordering->order.fields.empty()) return;
+    if (any.Chance(70)) ordering->spill_directory = testing::TempDir() + "lithify-spill";
+    request_.ordering = ordering;
+  }
+
+  // The rows in the order that the request asks for, those that are equal as they were.
+  std::shared_ptr<arrow::Table> Ordered(const std::shared_ptr<arrow::Table>& table) const {
+    if (request_.ordering == nullptr) return table;
+    std::vector<int64_t> rows(static_cast<size_t>(table->num_rows()));
+    std::iota(rows.begin(), rows.end(), int64_t{0});
+    const auto less = [&](int64_t a, int64_t b) {
+      for (const OrderField& by : request_.ordering->order.fields) {
+        const auto array = table->GetColumnByName(by.column)->chunk(0);
+        const bool no_a = array->IsNull(a);
+        const bool no_b = array->IsNull(b);
+        if (no_a && no_b) continue;
+        if (no_a || no_b) return no_a == by.nulls_first;
+        const int compared = Compare(*array, a, b);
+        if (compared != 0) return (compared < 0) == by.ascending;
+      }
+      return false;
+    };
+    if (table->num_rows() > 0) std::ranges::stable_sort(rows, less);
+    std::vector<std::shared_ptr<arrow::Table>> sorted = {table->Slice(0, 0)};
+    for (const int64_t row : rows) sorted.push_back(table->Slice(row, 1));
+    return arrow::ConcatenateTables(sorted).ValueOrDie()->CombineChunks().ValueOrDie();
+  }
+
   void Shape(Arbitrary& any) {
     Request();
     request_.threads = 1 + any.Pick(3);
@@ -218,7 +300,7 @@ class TablePropertyTest : public RunnerTest {
   void Compare(const GroupReport& report,
                const std::vector<std::shared_ptr<arrow::Table>>& tables) {
     const auto expected =
-        arrow::ConcatenateTables(tables).ValueOrDie()->CombineChunks().ValueOrDie();
+        Ordered(arrow::ConcatenateTables(tables).ValueOrDie()->CombineChunks().ValueOrDie());
     RC_ASSERT(report.rows_out == expected->num_rows());
     RC_ASSERT(report.rows_out == report.rows_in - report.rows_deleted);
     if (expected->num_rows() == 0) {
@@ -231,6 +313,23 @@ class TablePropertyTest : public RunnerTest {
               actual->schema()->ToString());
     }
     if (!actual->Equals(*expected, false)) {
+      for (int i = 0; i < actual->num_columns(); ++i) {
+        for (int64_t row = 0; row < actual->num_rows(); ++row) {
+          const auto a = actual->column(i)->Slice(row, 1);
+          const auto b = expected->column(i)->Slice(row, 1);
+          if (a->Equals(b)) continue;
+          std::string order = " order:";
+          if (request_.ordering) {
+            for (const auto& by : request_.ordering->order.fields) {
+              order += " " + by.column + (by.ascending ? " asc" : " desc") +
+                       (by.nulls_first ? " first" : " last");
+            }
+          }
+          RC_FAIL("column " + actual->field(i)->ToString() + " row " + std::to_string(row) +
+                  " expected " + b->ToString() + " actual " + a->ToString() + order +
+                  (report.came_in_order ? " came in order" : ""));
+        }
+      }
       RC_FAIL("expected " + expected->ToString() + "\nactual " + actual->ToString());
     }
   }
@@ -259,6 +358,7 @@ TEST_F(TablePropertyTest, R093_ExactlyTheDeletedRowsAreMissing) {
       if (read == nullptr) RC_DISCARD("Arrow cannot read what it wrote");
       tables.push_back(Survivors(read, request_.inputs.back().deleted.get()));
     }
+    AnyOrder(any, tables);
     const auto report = RunShaped(any);
     if (report) Compare(*report, tables);
   });
@@ -292,6 +392,7 @@ TEST_F(TablePropertyTest, I24_I22_TablesThatEvolvedKeepEveryRowByFieldId) {
       if (read == nullptr) RC_DISCARD("Arrow cannot read what it wrote");
       tables.push_back(Expected(table->schema, *file_schema, *read, file, table->row_lineage));
     }
+    AnyOrder(any, tables);
     const auto report = RunShaped(any);
     if (report) Compare(*report, tables);
   });

@@ -23,8 +23,9 @@ void Count(ColumnTiers& column, const std::string& tier, const std::string& why,
 
 }  // namespace
 
-std::string WhyRecoded(const OutputShape& shape, bool whole) {
-  if (!shape.splice) return "output.splice is off";
+std::string WhyRecoded(const GroupRequest& request, bool whole) {
+  if (request.ordering != nullptr) return "sorted";
+  if (!request.shape.splice) return "output.splice is off";
   return whole ? "" : "row groups are cut";
 }
 
@@ -59,9 +60,9 @@ Result<TierPlan> ExplainTiers(const OpenedGroup& group, const GroupRequest& requ
     options.hold_bytes = &hold_bytes;
     ColumnTiers& column = tiers.columns.emplace_back();
     column.path = options.output.path;
-    Count(column, "recode", WhyRecoded(request.shape, false), cut);
+    Count(column, "recode", WhyRecoded(request, false), cut);
     for (const RowGroupPlan& row_group : plan) {
-      std::string why = WhyRecoded(request.shape, row_group.whole);
+      std::string why = WhyRecoded(request, row_group.whole);
       const bool moved = why.empty() && row_group.moved &&
                          MayBeMoved(*group.inputs[row_group.places.front().input],
                                     row_group.places.front(), options);

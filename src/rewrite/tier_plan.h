@@ -15,7 +15,7 @@ namespace lithify::rewrite {
 
 // Why all columns of a row group to write are decoded; empty: each has its own way. `whole` as in
 // RowGroupPlan.
-std::string WhyRecoded(const OutputShape& shape, bool whole);
+std::string WhyRecoded(const GroupRequest& request, bool whole);
 
 // Row groups of the inputs of which rows survive, and that `plan` has nowhere as a whole.
 int64_t CutRowGroups(const OpenedGroup& group, const std::vector<RowGroupPlan>& plan);
