@@ -150,6 +150,8 @@ class BoundedPool {
   Status Check();
   // True once the bound was met.
   bool exhausted() const { return capped_.exhausted; }
+  // By another pool, whose memory is part of this one's.
+  void MarkExhausted() { capped_.exhausted = true; }
 
  private:
   struct Capped final : arrow::CappedMemoryPool {

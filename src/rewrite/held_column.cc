@@ -34,6 +34,8 @@ class Arena {
  public:
   explicit Arena(arrow::MemoryPool* pool) : pool_(pool) {}
 
+  int64_t bytes() const { return bytes_; }
+
   const uint8_t* Put(const uint8_t* bytes, size_t size) {
     if (size > room_) Grow(size);
     uint8_t* const to = at_;
@@ -49,6 +51,7 @@ class Arena {
     PARQUET_ASSIGN_OR_THROW(auto block, arrow::AllocateBuffer(bytes, pool_));
     at_ = block->mutable_data();
     room_ = static_cast<size_t>(bytes);
+    bytes_ += bytes;
     blocks_.push_back(std::move(block));
   }
 
@@ -56,6 +59,7 @@ class Arena {
   std::vector<std::unique_ptr<arrow::Buffer>> blocks_;
   uint8_t* at_ = nullptr;
   size_t room_ = 0;
+  int64_t bytes_ = 0;
 };
 
 template <typename DType>
@@ -97,6 +101,14 @@ class Held final : public HeldColumn, private TypedColumnEncoder<DType> {
 
   ColumnEncoder& collector() override { return *this; }
   int64_t rows() const override { return rows_; }
+  int64_t memory_bytes() const override {
+    const auto bytes = [](const auto& vector) {
+      return static_cast<int64_t>(vector.capacity() * sizeof(vector[0]));
+    };
+    return bytes(definition_) + bytes(repetition_) + bytes(entry_begins_) + bytes(value_begins_) +
+           bytes(values_) + bytes(indices_) + arena_.bytes() +
+           (union_ ? union_->memory_bytes() : 0);
+  }
 
   void Encode(std::span<const uint32_t> rows, ColumnEncoder& encoder) const override {
     auto& to = static_cast<TypedColumnEncoder<DType>&>(encoder);

@@ -24,6 +24,8 @@ class HeldColumn {
   // are numbered from 0 as they come; Finish() comes after all. One thread at a time.
   virtual ColumnEncoder& collector() = 0;
   virtual int64_t rows() const = 0;
+  // What it holds, about, with what it will take for rows that are still to come to have a place.
+  virtual int64_t memory_bytes() const = 0;
   // The rows of these numbers, in this order, into an encoder of the same type. After Finish(), any
   // number of threads.
   virtual void Encode(std::span<const uint32_t> rows, ColumnEncoder& encoder) const = 0;

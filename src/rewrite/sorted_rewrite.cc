@@ -1,5 +1,6 @@
 #include "rewrite/sorted_rewrite.h"
 
+#include <arrow/buffer.h>
 #include <parquet/exception.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "rewrite/row_hash.h"
 #include "rewrite/row_keys.h"
 #include "rewrite/scattered_column.h"
+#include "rewrite/spilling_column.h"
 #include "rewrite/tier_plan.h"
 #include "rewrite/writer_properties.h"
 #include "sort/spill.h"
@@ -79,7 +81,9 @@ class SortedRewriter {
     LITHIFY_TRY_ASSIGN(sorted_, Order());
     if (sorted_.in_order) return InOrder();
     LITHIFY_TRY(CheckPermutation(sorted_.rows, rows_));
-    return Rewrite();
+    auto done = GuardParquet(request_.partition, [&] { return Rewrite(); });
+    if (pool_->exhausted()) reading_.MarkExhausted();
+    return done;
   }
 
  private:
@@ -190,30 +194,55 @@ class SortedRewriter {
     const auto fits = [&](size_t leaf) { return bytes[leaf] <= room / threads; };
     const auto first_fitting = std::ranges::find_if(order, fits);
     const auto total = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
-    const auto write = [&](size_t leaf, int inner) -> Status {
+    const auto write = [&](size_t leaf, int64_t memory, int inner) -> Status {
       LITHIFY_TRY(cancel_.Check());
-      LITHIFY_TRY(WriteColumn(leaf, bytes[leaf], room, inner));
+      LITHIFY_TRY(WriteColumn(leaf, bytes[leaf], memory, inner));
       ReportProgress(bytes[leaf], total);
       return {};
     };
     // One column with most of the bytes would keep the other threads waiting in the end.
     for (auto leaf = order.begin(); leaf != first_fitting; ++leaf) {
-      LITHIFY_TRY(write(*leaf, request_.threads));
+      LITHIFY_TRY(write(*leaf, room, request_.threads));
     }
     const std::span<const size_t> rest(first_fitting, order.end());
     if (std::ssize(rest) < threads) {
-      for (const size_t leaf : rest) LITHIFY_TRY(write(leaf, request_.threads));
+      for (const size_t leaf : rest) LITHIFY_TRY(write(leaf, room, request_.threads));
       return {};
     }
-    return TryForEach(rest.size(), request_.threads, [&](size_t i) { return write(rest[i], 1); });
+    return TryForEach(rest.size(), request_.threads,
+                      [&](size_t i) { return write(rest[i], room / threads, 1); });
   }
 
+  // With `threads` and so much memory; it is expected to take `bytes`.
   Status WriteColumn(size_t leaf, int64_t bytes, int64_t room, int threads) {
-    const std::string where = "column " + group_.leaves[leaf].path;
     chunks_[leaf].resize(cuts_.size());
-    return GuardParquet(where, [&]() -> Status {
-      if (bytes <= room || spill_ == nullptr) return WriteHeld(leaf, threads);
-      return WriteScattered(leaf, bytes, room, threads);
+    return GuardParquet("column " + group_.leaves[leaf].path, [&]() -> Status {
+      std::unique_ptr<sort::SpillFile> file;
+      std::vector<size_t> parts;  // Of the row groups, the first of each.
+      SpillingColumnOptions options;
+      options.column = Descriptor(leaf);
+      options.rows = rows_;
+      options.held_bytes_max = bytes <= room ? room : 0;
+      options.pool = pool_->hard();
+      if (spill_ != nullptr) {
+        options.scatter = [&](int64_t found) {
+          parts = Parts(std::max(bytes, found), room / 2);
+          return Scatter(leaf, parts, room / 4, file);
+        };
+      }
+      const auto column = MakeSpillingColumn(options);
+      LITHIFY_TRY(Collect(leaf, column->collector()));
+      if (column->held() == nullptr) {
+        return WriteScattered(leaf, *column->scattered(), parts, threads);
+      }
+      LITHIFY_CHECK(column->held()->rows() == rows_, "a column that holds other rows than it got");
+      return TryForEach(cuts_.size(), threads, [&](size_t g) {
+        const auto [begin, end] = cuts_[g];
+        return WriteChunk(
+            leaf, g, *column->held(),
+            std::span(sorted_.rows)
+                .subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
+      });
     });
   }
 
@@ -240,37 +269,37 @@ class SortedRewriter {
     return {};
   }
 
-  Status WriteHeld(size_t leaf, int threads) {
-    const auto held = HoldColumn(Descriptor(leaf), rows_, pool_->hard());
-    LITHIFY_TRY(Collect(leaf, held->collector()));
-    LITHIFY_CHECK(held->rows() == rows_, "a column that holds other rows than it was given");
-    return TryForEach(cuts_.size(), threads, [&](size_t g) -> Status {
-      const auto [begin, end] = cuts_[g];
-      return WriteChunk(leaf, g, *held,
-                        std::span(sorted_.rows)
-                            .subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)));
-    });
+  // Row groups in parts that fit the memory one at a time.
+  std::vector<size_t> Parts(int64_t bytes, int64_t part_bytes) const {
+    const int64_t count =
+        std::clamp<int64_t>(bytes / std::max(kMiB, part_bytes) + 1, 1, std::ssize(cuts_));
+    std::vector<size_t> parts;
+    for (int64_t part = 0; part < count; ++part) {
+      parts.push_back(static_cast<size_t>(part * std::ssize(cuts_) / count));
+    }
+    return parts;
   }
 
-  // Row groups by parts of the ranks, each of which fits.
-  Status WriteScattered(size_t leaf, int64_t bytes, int64_t room, int threads) {
-    const int64_t parts =
-        std::min<int64_t>(std::ssize(cuts_), bytes / std::max(kMiB, room / 2) + 1);
+  std::unique_ptr<ScatteredColumn> Scatter(size_t leaf, const std::vector<size_t>& parts,
+                                           int64_t buffer_bytes,
+                                           std::unique_ptr<sort::SpillFile>& file) {
     std::vector<int64_t> bounds;
-    for (int64_t part = 0; part <= parts; ++part) {
-      const auto cut = static_cast<size_t>(part * std::ssize(cuts_) / parts);
-      bounds.push_back(cut == cuts_.size() ? rows_ : cuts_[cut].first);
-    }
-    LITHIFY_TRY_ASSIGN(auto file, spill_->Create());
-    const auto scattered =
-        ScatterColumn(Descriptor(leaf), Ranks(), bounds, *file, pool_->hard(), room / 4);
-    LITHIFY_TRY(Collect(leaf, scattered->collector()));
-    for (int64_t part = 0; part < parts; ++part) {
+    for (const size_t part : parts) bounds.push_back(cuts_[part].first);
+    bounds.push_back(rows_);
+    auto created = spill_->Create();
+    if (!created) throw parquet::ParquetStatusException(ToArrow(created.error()));
+    file = std::move(*created);
+    return ScatterColumn(Descriptor(leaf), Ranks(), bounds, *file, pool_->hard(), buffer_bytes);
+  }
+
+  Status WriteScattered(size_t leaf, ScatteredColumn& column, const std::vector<size_t>& parts,
+                        int threads) {
+    for (size_t part = 0; part < parts.size(); ++part) {
       LITHIFY_TRY(cancel_.Check());
-      const auto first = static_cast<size_t>(part * std::ssize(cuts_) / parts);
-      const auto last = static_cast<size_t>((part + 1) * std::ssize(cuts_) / parts);
-      LITHIFY_TRY_ASSIGN(const auto held, scattered->Take(static_cast<size_t>(part)));
-      LITHIFY_TRY(TryForEach(last - first, threads, [&](size_t i) -> Status {
+      const size_t first = parts[part];
+      const size_t last = part + 1 < parts.size() ? parts[part + 1] : cuts_.size();
+      LITHIFY_TRY_ASSIGN(const auto held, column.Take(part));
+      LITHIFY_TRY(TryForEach(last - first, threads, [&](size_t i) {
         const auto [begin, end] = cuts_[first + i];
         const int64_t base = cuts_[first].first;
         return WriteChunk(leaf, first + i, *held.column,
@@ -300,6 +329,7 @@ class SortedRewriter {
       WaitingChunk& chunk = chunks_[leaf][row_group];
       chunk.column = MakeWaitingColumn(schema_, static_cast<int>(leaf), *properties_);
       auto options = EncoderOptions(*properties_, Descriptor(leaf));
+      options.row_bytes_max = std::max({memory_ / 4, 2 * request_.shape.page_bytes, 2 * kMiB});
       LITHIFY_TRY_ASSIGN(const auto encoder, MakeColumnEncoder(options, *chunk.column, nullptr));
       held.Encode(rows, *encoder);
       encoder->Finish();
@@ -312,7 +342,13 @@ class SortedRewriter {
 
   // Leaves the chunk's bytes in memory, or puts them on the disk.
   Status Wait(WaitingChunk& chunk) {
-    if (waiting_.fetch_add(chunk.size) + chunk.size <= wait_bytes_) return {};
+    if (waiting_.fetch_add(chunk.size) + chunk.size <= wait_bytes_) {
+      // It grew in steps, and has room that nothing is going to use.
+      if (auto* grown = dynamic_cast<arrow::ResizableBuffer*>(chunk.bytes.get())) {
+        PARQUET_THROW_NOT_OK(grown->Resize(chunk.size, true));
+      }
+      return {};
+    }
     waiting_.fetch_sub(chunk.size);
     if (spill_ == nullptr) {
       return Fail(Code::kLimit,

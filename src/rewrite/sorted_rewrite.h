@@ -31,8 +31,8 @@ Result<RecodeResult> RewriteSorted(storage::Store& store, OpenedGroup& group,
 // Where row groups begin and end, in ranks: of about equal size, as many for each of `outputs`
 // files, none with more than `rows_max` rows by much. They end where a key does, if one ends close
 // by, so that no key is in two of them. `key_begins` as sort::SortedRows.
-std::vector<std::pair<int64_t, int64_t>> CutRanks(const sort::RowBits& key_begins,
-                                                  int64_t rows_max, int outputs);
+std::vector<std::pair<int64_t, int64_t>> CutRanks(const sort::RowBits& key_begins, int64_t rows_max,
+                                                  int outputs);
 
 // How many of the row groups, which have so many bytes, go into each file: `files` at most, unless
 // none may have more than `bytes_max` (0: any).

@@ -66,7 +66,9 @@ class SortedRewriteTest : public RunnerTest {
     return text;
   }
 
-  void PutFiles(int64_t rows, int files, size_t text_bytes) {
+  // In 5,000 rows, a row group, are so many texts, which come in no other row group.
+  void PutFiles(int64_t rows, int files, size_t text_bytes, int64_t distinct = 5000) {
+    texts_.resize(static_cast<size_t>(rows));
     numbers_.resize(static_cast<size_t>(rows));
     std::iota(numbers_.begin(), numbers_.end(), int64_t{0});
     std::mt19937_64 random(7);  // NOLINT: seeded, of a test
@@ -81,8 +83,10 @@ class SortedRewriteTest : public RunnerTest {
       arrow::ListBuilder lists(arrow::default_memory_pool(), items, schema->field(2)->type());
       for (int64_t i = f * rows / files; i < (f + 1) * rows / files; ++i) {
         const int64_t number = numbers_[static_cast<size_t>(i)];
+        const int64_t text = i / 5000 * 5000 + i % 5000 % distinct;
+        texts_[static_cast<size_t>(number)] = text;
         ASSERT_TRUE(keys.Append(number / 3).ok());
-        ASSERT_TRUE(texts.Append(Text(number, text_bytes)).ok());
+        ASSERT_TRUE(texts.Append(Text(text, text_bytes)).ok());
         ASSERT_TRUE(lists.Append().ok());
         for (int64_t k = 0; k < number % 4; ++k) {
           ASSERT_TRUE(items->Append(static_cast<int32_t>(number + k)).ok());
@@ -119,7 +123,7 @@ class SortedRewriteTest : public RunnerTest {
     for (int64_t i = 0; i < table->num_rows(); ++i) {
       const int64_t number = numbers_[static_cast<size_t>(i)];
       ASSERT_EQ(keys->Value(i), number / 3);
-      ASSERT_EQ(texts->GetView(i), Text(number, text_bytes)) << i;
+      ASSERT_EQ(texts->GetView(i), Text(texts_[static_cast<size_t>(number)], text_bytes)) << i;
       ASSERT_EQ(lists->value_length(i), number % 4);
       for (int32_t k = 0; k < lists->value_length(i); ++k) {
         ASSERT_EQ(items->Value(lists->value_offset(i) + k), number + k);
@@ -130,6 +134,7 @@ class SortedRewriteTest : public RunnerTest {
   std::string Spill() { return testing::TempDir() + "lithify-spill-" + std::to_string(getpid()); }
 
   std::vector<int64_t> numbers_;
+  std::vector<int64_t> texts_;  // By number.
 };
 
 TEST_F(SortedRewriteTest, SortsInMemory) {
@@ -161,6 +166,18 @@ TEST_F(SortedRewriteTest, SpillsWhatDoesNotFit) {
   ASSERT_TRUE(report) << report.error().ToString();
   EXPECT_GT(report->spilled_bytes, 8 << 20);
   ExpectSorted(*report, 400);
+}
+
+// Texts that a dictionary shortens look small until they are held.
+TEST_F(SortedRewriteTest, SpillsWhatTurnsOutNotToFit) {
+  PutFiles(60'000, 3, 300, 2000);
+  OrderByKey(Spill());
+  request_.threads = 1;
+  request_.memory_bytes = 40 << 20;
+  const auto report = runner_->Run(request_, cancel_);
+  ASSERT_TRUE(report) << report.error().ToString();
+  EXPECT_GT(report->spilled_bytes, 8 << 20);
+  ExpectSorted(*report, 300);
 }
 
 TEST_F(SortedRewriteTest, WithoutADirectoryTheMemoryIsTheLimit) {
