@@ -360,10 +360,14 @@ struct LiveDeleteFile {
   std::string_view unsupported;
 };
 
-// The bounds of one column in one file; null: not known.
+// What metadata tells of one column in one file. Bounds that are null are not known; they are of
+// values alone, and may have been cut: lower ones down, upper ones up.
 struct KeyRange {
-  Value lower;
-  Value upper;
+  Value lower = {};
+  Value upper = {};
+  bool nulls = false;      // Some rows have none.
+  bool nans = false;       // Some rows have NaN.
+  bool no_values = false;  // All rows are null or NaN, or there is none.
 };
 
 // All live files of one snapshot.

@@ -352,29 +352,30 @@ bool IsKeyword(std::string_view word) {
          lower == "last";
 }
 
-// A dot is not quoted: of a nested column it is the path.
+std::string Quoted(std::string_view name) {
+  std::string out = "\"";
+  for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + '"';
+}
+
+// A dot is not quoted, since of a nested column it is the path, unless it cannot be.
 std::string ColumnText(std::string_view column) {
   std::string out;
   for (size_t begin = 0; begin <= column.size();) {
     const size_t dot = std::min(column.find('.', begin), column.size());
     const std::string_view name = column.substr(begin, dot - begin);
-    const bool plain = !name.empty() && IsLetter(name.front()) && !IsKeyword(name) &&
+    if (name.empty()) return Quoted(column);
+    const bool plain = IsLetter(name.front()) && !IsKeyword(name) &&
                        std::ranges::all_of(name, [](char c) { return IsLetter(c) || IsDigit(c); });
     if (begin > 0) out += '.';
-    if (plain) {
-      out += name;
-    } else {
-      out += '"';
-      for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-      out += '"';
-    }
+    out += plain ? std::string(name) : Quoted(name);
     begin = dot + 1;
   }
   return out;
 }
 
 std::string TermText(const OrderField& field) {
-  const std::string column = ColumnText(field.column);
+  std::string column = ColumnText(field.column);
   if (field.transform == "identity") return column;
   const size_t bracket = field.transform.find('[');
   if (bracket == std::string::npos) return field.transform + "(" + column + ")";

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "base/random.h"
+
 namespace lithify {
 namespace {
 
@@ -121,6 +123,32 @@ TEST(OrderText, TextComesBackAsTheSameOrder) {
   }
   // Defaults are left out, and names of transforms are Iceberg's.
   EXPECT_EQ(RowOrderText(Parsed("a ASC NULLS FIRST, days(b)")), "a, day(b)");
+}
+
+// Whatever is read comes back from its text; whatever is not says where.
+TEST(OrderText, AnyWords) {
+  const std::vector<std::string> words = {
+      "a",     "b", ".",      ",",   "(",       ")",   " ",      "desc",   "ASC",     "nulls",
+      "first", "4", "bucket", "day", "\"",      "`",   "\"x\"",  "zorder", "hilbert", "last",
+      "ä",     "-", "c",      ",",   " nulls ", "(a)", "(4, a)", "\xff",   "identity"};
+  SeededRandom random(1);
+  int64_t read = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    std::string text;
+    for (uint64_t n = random.Next() % 9; n > 0; --n) text += words[random.Next() % words.size()];
+    const auto order = ParseRowOrder(text);
+    if (!order) {
+      ASSERT_THAT(order.error().message, HasSubstr(" at character ")) << text;
+      ASSERT_NE(order.error().hint, "") << text;
+      continue;
+    }
+    ++read;
+    const auto again = ParseRowOrder(RowOrderText(*order));
+    ASSERT_TRUE(again) << text << " -> " << RowOrderText(*order) << ": "
+                       << again.error().ToString();
+    ASSERT_EQ(*again, *order) << text;
+  }
+  EXPECT_GT(read, 5000);
 }
 
 }  // namespace

@@ -171,14 +171,34 @@ LiveDeleteFile ToDelete(ManifestEntry&& entry, int format_version) {
   return out;
 }
 
+int64_t CountOf(const iceberg::ByField<int64_t>& counts, int field_id) {
+  for (const auto& [id, count] : counts) {
+    if (id == field_id) return std::max<int64_t>(0, count);
+  }
+  return 0;
+}
+
 // A bound that is no value of the type is not known.
-iceberg::KeyRange KeyRangeOf(const DataFile& file, const iceberg::Field& key) {
-  const auto value = [&](const iceberg::ByField<std::string>& bounds) {
+iceberg::KeyRange KeyRangeOf(const DataFile& file, const iceberg::Field& key,
+                             const table::Transform& transform) {
+  const auto value = [&](const iceberg::ByField<std::string>& bounds) -> Value {
     const std::string* bytes = BoundOf(bounds, key.id);
-    if (bytes == nullptr) return Value();
-    return table::ValueFromBytes(key.type, *bytes).value_or(Value());
+    if (bytes == nullptr) return {};
+    const auto bound = table::ValueFromBytes(key.type, *bytes);
+    if (!bound) return {};
+    return table::ApplyTransform(transform, key.type, *bound).value_or(Value());
   };
-  return {value(file.lower_bounds), value(file.upper_bounds)};
+  const int64_t nulls = CountOf(file.null_value_counts, key.id);
+  const int64_t nans = CountOf(file.nan_value_counts, key.id);
+  const int64_t rows = std::max<int64_t>(file.record_count, 0);
+  iceberg::KeyRange range{.lower = value(file.lower_bounds),
+                          .upper = value(file.upper_bounds),
+                          .nulls = nulls > 0,
+                          .nans = nans > 0};
+  // Counts may be of anybody's making: no sum of them.
+  range.no_values = iceberg::IsNull(range.lower) && iceberg::IsNull(range.upper) &&
+                    (nulls >= rows || nans >= rows - nulls);
+  return range;
 }
 
 LiveDataFile ToData(ManifestEntry&& entry, int format_version, bool may_match) {
@@ -221,15 +241,21 @@ Status ReadPart(const table::MetadataSource& source, const iceberg::TableMetadat
   table::ManifestReadOptions read{.metrics = filter != nullptr, .live_only = true, .bounds_of = {}};
   if (manifest.content == iceberg::ManifestContent::kData) {
     part.data_files.reserve(ClaimedFiles(manifest, bytes->size()));
-    if (options.key != nullptr) read.bounds_of.push_back(options.key->id);
+    if (options.key != nullptr) {
+      read.bounds_of.push_back(options.key->id);
+      read.null_counts = true;
+    }
   } else {
     read.bounds_of.push_back(iceberg::kFilePathFieldId);
   }
+  const table::Transform transform = table::ParseTransform(options.key_transform);
   return table::ReadManifest(*bytes, manifest, table, read, [&](ManifestEntry&& entry) -> Status {
     const int32_t partition = numbers.Of(entry.file.spec_id, entry.file.partition);
     if (entry.file.content == FileContent::kData) {
       const bool may_match = filter == nullptr || filter->MayMatch(entry.file, *spec);
-      if (options.key != nullptr) part.key_ranges.push_back(KeyRangeOf(entry.file, *options.key));
+      if (options.key != nullptr) {
+        part.key_ranges.push_back(KeyRangeOf(entry.file, *options.key, transform));
+      }
       part.data_files.push_back(ToData(std::move(entry), table.format_version, may_match));
       part.data_files.back().partition = partition;
     } else {

@@ -19,6 +19,8 @@ struct LiveSetOptions {
   bool matching_only = false;
   // The column of LiveSet::key_ranges, of a primitive type; null: none.
   const iceberg::Field* key = nullptr;
+  // That the bounds go through; one that keeps the order of values.
+  std::string key_transform = "identity";
   int threads = 1;
   const CancelFlag* cancel = nullptr;
 };

@@ -193,7 +193,6 @@ class Checker {
     if (config_.polaris.policies && !rest) {
       Warn("polaris.policies", "is not used: only a REST catalog may have policies");
     }
-    CheckStrategy();
     if (catalog != nullptr) CheckLease();
   }
 
@@ -338,18 +337,6 @@ class Checker {
     if (id == shared_.auth.client_id) warn("[auth]");
     for (const auto& catalog : shared_.catalogs) {
       if (id == catalog.client_id) warn("[catalogs." + catalog.name + "]");
-    }
-  }
-
-  void CheckStrategy() {
-    if (config_.mode != Mode::kActive) return;
-    if (config_.compaction.strategy == Strategy::kZorder) {
-      Problem("compaction.strategy", "\"zorder\" is not supported yet; take \"binpack\"");
-    }
-    // The commission's own example asks for it, and must start (R047, T5).
-    if (config_.compaction.strategy == Strategy::kSort) {
-      Warn("compaction.strategy",
-           "\"sort\" is not supported yet: tables are bin-packed, and rows keep their order");
     }
   }
 

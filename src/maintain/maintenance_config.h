@@ -17,6 +17,7 @@
 #include "base/secret.h"
 #include "config/config.h"
 #include "config/section.h"
+#include "plan/iceberg_plan.h"
 
 namespace lithify::maintain {
 
@@ -37,7 +38,7 @@ inline constexpr std::array kLeaseKinds = {
     std::pair{LeaseKind::kNone, std::string_view("none")},
     std::pair{LeaseKind::kCatalog, std::string_view("catalog")}};
 
-enum class Strategy { kBinpack, kSort, kZorder };
+using plan::Strategy;
 inline constexpr std::array kStrategies = {
     std::pair{Strategy::kBinpack, std::string_view("binpack")},
     std::pair{Strategy::kSort, std::string_view("sort")},

@@ -162,8 +162,7 @@ strategy = "sort"
   EXPECT_THAT(c.principal.roles, ElementsAre("sqe_maintenance"));
   EXPECT_EQ(c.compaction.target_file_size_bytes, 268'435'456);
   EXPECT_EQ(c.compaction.strategy, Strategy::kSort);
-  // Nobody who asks for sorted tables shall believe to have them.
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("\"sort\" is not supported yet")));
+  EXPECT_THAT(warnings, IsEmpty());
   EXPECT_THAT(Problem(toml), HasSubstr("SQE_MAINTENANCE_CLIENT_SECRET is not set"));
 }
 
@@ -351,10 +350,17 @@ TEST(MaintenanceConfig, ActiveImpliesTheScheduler) {
   EXPECT_FALSE(Good(scheduler + "true\n").config.scheduler_runs());
 }
 
-TEST(MaintenanceConfig, ZorderIsRefusedWhereItWouldBeDone) {
-  const std::string zorder = "[maintenance.compaction]\nstrategy = \"zorder\"\n";
-  EXPECT_THAT(Problem(Active(kSqlite) + zorder), HasSubstr("\"zorder\" is not supported yet"));
-  EXPECT_EQ(Good(zorder).config.compaction.strategy, Strategy::kZorder);
+// T5: whether a table has an order is each table's matter, not that of the start.
+TEST(MaintenanceConfig, T5EveryStrategyStartsWithoutAWarning) {
+  for (const auto& [strategy, name] : kStrategies) {
+    const std::string section =
+        "[maintenance.compaction]\nstrategy = \"" + std::string(name) + "\"\n";
+    const auto loaded = Good(Active(kSqlite) + section);
+    EXPECT_EQ(loaded.config.compaction.strategy, strategy);
+    for (const std::string& warning : loaded.warnings) {
+      EXPECT_THAT(warning, Not(HasSubstr("strategy"))) << name;
+    }
+  }
 }
 
 TEST_F(SecretFiles, OneSecretAndOnlyOne) {

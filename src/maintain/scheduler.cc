@@ -111,7 +111,8 @@ class LeaseKeeper {
 bool SameCandidates(const plan::RewriteOptions& a, const plan::RewriteOptions& b) {
   return a.target_file_size_bytes == b.target_file_size_bytes &&
          a.min_input_files == b.min_input_files &&
-         a.delete_file_threshold == b.delete_file_threshold;
+         a.delete_file_threshold == b.delete_file_threshold && a.strategy == b.strategy &&
+         a.sort_order == b.sort_order && a.binpack_if_unsorted == b.binpack_if_unsorted;
 }
 
 // Whether a grant of the catalog may be what is missing; some say of what they withhold that it is
@@ -493,18 +494,6 @@ void TickRun::LookAt(const job::TableLook& look) {
   work.report = report_.tables.size();
   report_.tables.push_back(std::move(report));
   if (!looked_into) return;
-  if (!work.policy.unsupported.empty() && acting()) {
-    JobLine line{.job_id = NewJobId(),
-                 .table = key,
-                 .procedure = "rewrite_data_files",
-                 .status = std::string(job::log_status::kSkipped),
-                 .reason = work.policy.unsupported,
-                 .started = now,
-                 .ended = now};
-    Settle(work, line, Error{Code::kUnsupported, work.policy.unsupported, {}, {}});
-    Done(std::move(line));
-    return;
-  }
   work_.push_back(std::move(work));
 }
 

@@ -811,6 +811,28 @@ TEST_F(SchedulerTest, APlanTellsHowManyFilesAReadByKeyOpens) {
               testing::AllOf(HasSubstr("saves"), testing::Not(HasSubstr("by key"))));
 }
 
+// T5: the original failed at every tick.
+TEST_F(SchedulerTest, T5ATableWithoutAnOrderIsAVerdictAndNoFailure) {
+  options_.defaults.strategy = plan::Strategy::kSort;
+  Restart();
+  Make("packed");
+  Make("asks");
+  Update({table::SetProperties{{{"sqe.maintenance.compaction.strategy", "sort"}}}});
+  const TickReport planned = Tick({.plan_only = true});
+  const auto line_of = [&](const std::string& table) {
+    for (const PlanLine& line : planned.plan) {
+      if (line.table == table) return line;
+    }
+    return PlanLine();
+  };
+  EXPECT_EQ(line_of("lake.sales.packed").verdict, "run");
+  EXPECT_NE(line_of("lake.sales.asks").verdict, "run");
+  EXPECT_THAT(line_of("lake.sales.asks").reason, HasSubstr("declares no sort order"));
+  const TickReport report = Tick();
+  EXPECT_THAT(Jobs(report), testing::Contains("lake.sales.packed success"));
+  for (const std::string& job : Jobs(report)) EXPECT_THAT(job, testing::Not(HasSubstr("fail")));
+}
+
 TEST_F(SchedulerTest, WhatNobodyWillReadIsLeftAlone) {
   day_type_ = "date";
   Make("old");  // Of 1970-01-02.

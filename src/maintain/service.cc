@@ -121,6 +121,7 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
   options.defaults.target_file_size_bytes = config.compaction.target_file_size_bytes;
   options.defaults.min_input_files = config.compaction.min_input_files;
   options.defaults.delete_file_threshold = config.compaction.delete_file_threshold;
+  options.defaults.strategy = config.compaction.strategy;
   if (config.reads.partition_days > 0) {
     options.defaults.read_life = std::chrono::hours(24) * config.reads.partition_days;
   }

@@ -7,7 +7,10 @@
 #include <tuple>
 #include <utility>
 
+#include "base/order_mark.h"
+#include "base/order_text.h"
 #include "base/text.h"
+#include "plan/sort_plan.h"
 
 namespace lithify::plan {
 namespace {
@@ -83,6 +86,7 @@ class Planner {
   Planner(const LiveSet& live, const DeleteIndex& deletes, const RewriteOptions& options)
       : live_(live), deletes_(deletes), options_(options), sizes_(SizesOf(options)) {
     group_bytes_max_ = options.max_file_group_size_bytes;
+    if (options.sort) order_digits_ = OrderDigits(options.sort->order);
     // Groups that are cut for the budget fit it, so that one run after the other gets somewhere.
     if (options.budget_bytes > 0) {
       group_bytes_max_ = std::min(group_bytes_max_, std::max(options.budget_bytes, sizes_.target));
@@ -98,6 +102,8 @@ class Planner {
       const auto files = std::span(by_partition).subspan(begin, end - begin);
       if (Moves(partition)) {
         CollectMoves(partition, files);
+      } else if (options_.sort) {
+        PlanSorted(partition, files);
       } else {
         PlanPartition(partition, files);
       }
@@ -107,6 +113,7 @@ class Planner {
     OrderGroups();
     ApplyBudget();
     if (plan_.groups.empty()) plan_.skip_reason = SkipReason();
+    TellWhyUnsorted();
     return std::move(plan_);
   }
 
@@ -369,6 +376,257 @@ class Planner {
     plan_.partitions.push_back(std::move(verdict));
   }
 
+  // --- sorting ---
+
+  SortRules MakeSortRules() const {
+    SortRules rules{.sizes = sizes_,
+                    .min_input_files = options_.min_input_files,
+                    .min_overlap_depth = options_.min_overlap_depth,
+                    .rewrite_all = options_.rewrite_all,
+                    .ranges = options_.sort->ranges,
+                    .group_bytes_max = group_bytes_max_,
+                    .group_files_max = options_.max_file_group_files,
+                    .group_records_max = std::min(options_.max_file_group_records,
+                                                  options_.max_sorted_group_records)};
+    const OrderField& first = FirstField();
+    rules.nulls_low = first.nulls_first == first.ascending;
+    return rules;
+  }
+
+  const iceberg::KeyRange* KeysOf(int32_t file) const {
+    return live_.key_ranges.size() == live_.data_files.size()
+               ? &live_.key_ranges[static_cast<size_t>(file)]
+               : nullptr;
+  }
+
+  SortFile MakeSortFile(const Candidate& candidate, bool touchable) const {
+    const LiveDataFile& data = FileAt(candidate.file);
+    SortFile file{.size = candidate.size,
+                  .live_size = candidate.live_size,
+                  .records = candidate.records,
+                  .touchable = touchable,
+                  .small = candidate.small,
+                  .delete_heavy = candidate.delete_heavy,
+                  .keys = KeysOf(candidate.file)};
+    const std::optional<OrderMark> mark = ReadOrderMark(data.path);
+    const bool marked = mark && mark->order == order_digits_;
+    if (marked) file.run = mark->run;
+    // Of an order of the table the stamp tells, whoever wrote it. Of others nothing does but our
+    // own mark; where bounds tell which files share keys, that is all that counts then.
+    const std::optional<int>& id = options_.sort->sort_order_id;
+    if (id) {
+      file.stale = data.sort_order_id != id;
+    } else {
+      file.stale = !options_.sort->ranges && !marked;
+    }
+    return file;
+  }
+
+  // The partition's files, oldest first, with those that stay.
+  std::vector<SortFile> MeasureAll(std::span<const int32_t> files, Sorted& sorted,
+                                   std::vector<Candidate>& all) {
+    for (const int32_t file : files) all.push_back(Measure(file, DeletesOf(file)));
+    std::ranges::sort(all,
+                      [this](const Candidate& a, const Candidate& b) { return IsOlder(a, b); });
+    std::vector<SortFile> out;
+    for (const Candidate& candidate : all) {
+      const LiveDataFile& data = FileAt(candidate.file);
+      ++sorted.files;
+      sorted.bytes = Add(sorted.bytes, candidate.size);
+      bool stays = !data.may_match;
+      if (!stays) {
+        ++sorted.matching;
+        const std::string_view unsupported =
+            data.unsupported.empty() ? DeletesOf(candidate.file).unsupported : data.unsupported;
+        if (!unsupported.empty()) {
+          ++plan_.unsupported[std::string(unsupported)];
+          sorted.unsupported = unsupported;
+          stays = true;
+        }
+      }
+      if (!stays) {
+        ++sorted.rewritable;
+        delete_heavy_files_ += candidate.delete_heavy;
+      }
+      out.push_back(MakeSortFile(candidate, !stays));
+    }
+    return out;
+  }
+
+  void PlanSorted(int32_t partition, std::span<const int32_t> files) {
+    Sorted sorted;
+    std::vector<Candidate> all;
+    const std::vector<SortFile> sort_files = MeasureAll(files, sorted, all);
+    PartitionVerdict verdict = MakeVerdict(partition, sorted);
+    const SortedPartition plan = PlanSortedPartition(sort_files, MakeSortRules());
+    if (plan.groups.empty()) {
+      ExplainSorted(sorted, plan, verdict);
+    } else if (!Skip(partition, verdict)) {
+      verdict.state = PartitionState::kCandidate;
+      bool cut = false;
+      for (const SortGroup& group : plan.groups) {
+        plan_.groups.push_back(MakeSortedGroup(partition, group, sort_files, all));
+        cut = cut || group.cut;
+      }
+      verdict.reason = std::ssize(plan.groups) == 1
+                           ? "1 group"
+                           : FormatCount(std::ssize(plan.groups)) + " groups";
+      verdict.reason += ", " + DepthText(plan);
+      if (cut) verdict.reason += "; cut where a group is full: the next run goes on";
+    }
+    verdict.files_per_key = plan.by_runs ? FilesPerKeyByRuns(sort_files, plan, verdict.state)
+                                         : FilesPerKeyIn(all, plan, verdict.state);
+    plan_.partitions.push_back(std::move(verdict));
+  }
+
+  // Void ones order nothing.
+  const OrderField& FirstField() const {
+    const std::vector<OrderField>& fields = options_.sort->order.fields;
+    const auto first = std::ranges::find_if(
+        fields, [](const OrderField& field) { return field.transform != "void"; });
+    return first == fields.end() ? fields.front() : *first;
+  }
+  const std::string& KeyName() const { return FirstField().column; }
+
+  std::string DepthText(const SortedPartition& plan) const {
+    if (plan.by_runs) {
+      return plan.depth == 1 ? "all of one sort" : "of " + FormatCount(plan.depth) + " sorts";
+    }
+    return plan.depth == 1 ? "no two files share a " + KeyName()
+                           : "up to " + Files(plan.depth) + " share a " + KeyName();
+  }
+
+  std::optional<FilesPerKey> FilesPerKeyIn(const std::vector<Candidate>& all,
+                                           const SortedPartition& plan,
+                                           PartitionState state) const {
+    if (!options_.sort->ranges || all.empty() || KeysOf(all.front().file) == nullptr) {
+      return std::nullopt;
+    }
+    std::vector<KeyedFile> files;
+    for (const Candidate& candidate : all) {
+      files.push_back({KeysOf(candidate.file), candidate.records, candidate.size});
+    }
+    std::vector<KeyedMerge> merges;
+    if (state == PartitionState::kCandidate) {
+      for (const SortGroup& group : plan.groups) {
+        merges.push_back({.files = group.files, .outputs = 1, .sorted = true});
+      }
+    }
+    return FilesPerKeyOf(files, merges);
+  }
+
+  // Of n files that one sort wrote along a curve through d columns, a read by one of them opens
+  // about n^((d-1)/d): the curve gives each column the same share. Others are all opened.
+  double OpenedOf(double files) const {
+    const double columns = options_.sort->order.curve == Curve::kNone
+                               ? 1.0
+                               : static_cast<double>(options_.sort->order.fields.size());
+    return files > 0 ? std::pow(files, (columns - 1) / columns) : 0;
+  }
+
+  std::optional<FilesPerKey> FilesPerKeyByRuns(const std::vector<SortFile>& files,
+                                               const SortedPartition& plan,
+                                               PartitionState state) const {
+    if (files.empty()) return std::nullopt;
+    std::vector<bool> moves(files.size(), false);
+    FilesPerKey out;
+    if (state == PartitionState::kCandidate) {
+      for (const SortGroup& group : plan.groups) {
+        int64_t bytes = 0;
+        for (const size_t at : group.files) {
+          moves[at] = true;
+          bytes = Add(bytes, files[at].live_size);
+        }
+        out.after += OpenedOf(static_cast<double>(
+            std::min(sizes_.Outputs(bytes), static_cast<int64_t>(group.files.size()))));
+      }
+    }
+    std::map<std::string_view, std::pair<double, double>> runs;  // Files before, and of them after.
+    for (size_t i = 0; i < files.size(); ++i) {
+      const double stays = moves[i] ? 0 : 1;
+      if (files[i].run.empty()) {
+        out.before += 1;
+        out.after += stays;
+      } else {
+        runs[files[i].run].first += 1;
+        runs[files[i].run].second += stays;
+      }
+    }
+    for (const auto& [run, count] : runs) {
+      out.before += OpenedOf(count.first);
+      out.after += OpenedOf(count.second);
+    }
+    return out;
+  }
+
+  FileGroup MakeSortedGroup(int32_t partition, const SortGroup& group,
+                            const std::vector<SortFile>& files,
+                            const std::vector<Candidate>& all) const {
+    FileGroup out;
+    out.partition = partition;
+    out.sorted = true;
+    int64_t live_bytes = 0;
+    int64_t small = 0;
+    int64_t heavy = 0;
+    int64_t stale = 0;
+    for (const size_t at : group.files) {
+      const Candidate& candidate = all[at];
+      out.data_files.push_back(candidate.file);
+      out.bytes = Add(out.bytes, candidate.size);
+      out.records = Add(out.records, candidate.records);
+      out.live_records = Add(out.live_records, candidate.live_records);
+      live_bytes = Add(live_bytes, candidate.live_size);
+      small += candidate.small;
+      heavy += candidate.delete_heavy;
+      stale += files[at].stale;
+    }
+    const int64_t count = std::ssize(out.data_files);
+    out.outputs = static_cast<int>(std::min(sizes_.Outputs(live_bytes), count));
+    std::string why;
+    const auto tell = [&why](int64_t n, const std::string& what) {
+      if (n > 0) why += (why.empty() ? "" : ", ") + Files(n) + " " + what;
+    };
+    if (options_.sort->ranges && group.depth > 1) {
+      tell(group.overlapping, "that share a " + KeyName() + " with others (up to " +
+                                  FormatCount(group.depth) + " at a time)");
+    } else if (group.depth > 1) {
+      why = "of " + FormatCount(group.depth) + " sorts";
+    }
+    tell(stale, "not known to be in the order " + RowOrderText(options_.sort->order));
+    tell(small, "below " + FormatBytes(sizes_.min));
+    tell(heavy, "with many deletes");
+    if (why.empty()) tell(count, "in order (rewrite_all)");
+    out.reason =
+        Files(count) + ": " + why + ": " + FormatBytes(out.bytes) + " become " + Files(out.outputs);
+    return out;
+  }
+
+  void ExplainSorted(const Sorted& sorted, const SortedPartition& plan,
+                     PartitionVerdict& verdict) const {
+    if (sorted.matching == 0) {
+      verdict.state = PartitionState::kFiltered;
+      verdict.reason = "no file may match the filter";
+    } else if (sorted.rewritable == 0) {
+      verdict.state = PartitionState::kUnsupported;
+      verdict.reason = "no file can be rewritten: " + std::string(sorted.unsupported);
+    } else if (plan.does_not_fit) {
+      verdict.state = PartitionState::kNothingToGain;
+      verdict.reason = DepthText(plan) + ", but no two of them fit into one group";
+    } else if (plan.too_few) {
+      verdict.state = PartitionState::kTooFewFiles;
+      verdict.reason = DepthText(plan) + ", and fewer than " +
+                       std::to_string(options_.min_input_files) +
+                       " small files lie side by side (min_input_files)";
+    } else {
+      verdict.state = PartitionState::kNothingToGain;
+      verdict.reason = "in order: " + DepthText(plan);
+      if (options_.min_overlap_depth > 2 && plan.depth > 1) {
+        verdict.reason +=
+            ", fewer than " + std::to_string(options_.min_overlap_depth) + " (min_overlap_depth)";
+      }
+    }
+  }
+
   PartitionVerdict MakeVerdict(int32_t partition, const Sorted& sorted) {
     matching_ += sorted.matching;
     rewritable_ += sorted.rewritable;
@@ -467,6 +725,14 @@ class Planner {
     }
   }
 
+  void TellWhyUnsorted() {
+    if (options_.unsorted_because.empty()) return;
+    const std::string why = "; not sorted: " + options_.unsorted_because;
+    for (FileGroup& group : plan_.groups) group.reason += why;
+    for (PartitionVerdict& verdict : plan_.partitions) verdict.reason += why;
+    if (plan_.groups.empty()) plan_.skip_reason += why;
+  }
+
   // Takes groups in job order while they fit; the first always, or a run could do nothing for ever.
   void ApplyBudget() {
     if (options_.budget_bytes == 0) return;
@@ -502,7 +768,7 @@ class Planner {
       return "no file can be rewritten: " + plan_.unsupported.begin()->first;
     }
     if (skipped_ > 0) return "all eligible partitions are hot";
-    if (matching_ < options_.min_input_files) return "below min_input_files";
+    if (!options_.sort && matching_ < options_.min_input_files) return "below min_input_files";
     return "no eligible groups";
   }
 
@@ -511,6 +777,7 @@ class Planner {
   const RewriteOptions& options_;
   const FileSizes sizes_;
   int64_t group_bytes_max_ = 0;
+  std::string order_digits_;
   int64_t matching_ = 0;
   int64_t rewritable_ = 0;
   int64_t skipped_ = 0;
@@ -542,6 +809,22 @@ std::optional<int64_t> LastCompaction(const iceberg::TableMetadata& table) {
 }
 
 }  // namespace
+
+std::string_view StrategyName(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::kBinpack: return "binpack";
+    case Strategy::kSort: return "sort";
+    case Strategy::kZorder: return "zorder";
+  }
+  return "binpack";
+}
+
+std::optional<Strategy> ParseStrategy(std::string_view text) {
+  if (text == "binpack" || text == "bin-pack") return Strategy::kBinpack;
+  if (text == "sort") return Strategy::kSort;
+  if (text == "zorder" || text == "z-order") return Strategy::kZorder;
+  return std::nullopt;
+}
 
 std::string_view PartitionStateName(PartitionState state) {
   switch (state) {
@@ -578,12 +861,22 @@ Status CheckOptions(const RewriteOptions& options) {
   LITHIFY_TRY(Require(options.max_file_group_records >= 1, "max_file_group_records", "at least 1"));
   LITHIFY_TRY(
       Require(options.max_moved_group_records >= 1, "max_moved_group_records", "at least 1"));
+  LITHIFY_TRY(Require(options.min_overlap_depth >= 2, "min_overlap_depth", "at least 2"));
+  LITHIFY_TRY(Require(
+      options.max_sorted_group_records >= 1 && options.max_sorted_group_records < int64_t{1} << 32,
+      "max_sorted_group_records", "between 1 and 4,294,967,295"));
+  if (options.strategy != Strategy::kBinpack && options.output_spec_id) {
+    return Fail(Code::kInvalid, "rows cannot be sorted while they move to another partition spec",
+                "output_spec_id", "move them first, and sort them by a second call");
+  }
   return Require(options.budget_bytes >= 0, "budget_bytes", "0 (no bound) or more");
 }
 
 RewritePlan PlanRewrite(const LiveSet& live, const DeleteIndex& deletes,
                         const RewriteOptions& options) {
   LITHIFY_CHECK(CheckOptions(options).has_value(), "options are checked by the caller");
+  LITHIFY_CHECK((options.strategy == Strategy::kBinpack) == !options.sort,
+                "the order of a sort is found by the caller");
   return Planner(live, deletes, options).Plan();
 }
 

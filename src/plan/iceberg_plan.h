@@ -18,8 +18,27 @@
 #include "base/file_sizes.h"
 #include "base/iceberg.h"
 #include "base/result.h"
+#include "base/row_order.h"
+#include "plan/key_overlap.h"
 
 namespace lithify::plan {
+
+// How rows are put into files. kZorder is kSort along a z-order curve, for configurations that name
+// it so.
+enum class Strategy { kBinpack, kSort, kZorder };
+std::string_view StrategyName(Strategy strategy);  // "binpack", ….
+// "binpack", also as "bin-pack"; "sort"; "zorder", also as "z-order". nullopt: none of them.
+std::optional<Strategy> ParseStrategy(std::string_view text);
+
+// The order that a sort is to bring rows into, of a table at hand.
+struct SortTarget {
+  RowOrder order = {};
+  std::optional<int> sort_order_id =
+      {};  // Of the table's orders the one it is; unset: none of them.
+  // LiveSet::key_ranges are of its first key, and tell where in the order a file lies.
+  bool ranges = false;
+  bool operator==(const SortTarget&) const = default;
+};
 
 enum class JobOrder { kNone, kBytesAsc, kBytesDesc, kFilesAsc, kFilesDesc };
 
@@ -52,6 +71,20 @@ struct RewriteOptions {
   // the memory.
   std::optional<int> output_spec_id;
   int64_t max_moved_group_records = int64_t{1} << 26;
+
+  Strategy strategy = Strategy::kBinpack;
+  // The order that was asked for, as text (base/order_text.h); empty: the table's own.
+  std::string sort_order;
+  // Sorting: files are rewritten where so many share a key. Files that one sort wrote count once.
+  int min_overlap_depth = 2;
+  // Sorting: rows are numbered by 32 bits, and their numbers must fit the memory.
+  int64_t max_sorted_group_records = (int64_t{1} << 32) - 1;
+  // A table that has no order is bin-packed instead; else it is an error. For strategies that are
+  // a default for many tables (T5).
+  bool binpack_if_unsorted = false;
+  // What all that comes to for the table; set unless the strategy is kBinpack.
+  std::optional<SortTarget> sort;
+  std::string unsorted_because;  // Of a table that is bin-packed instead; told with each verdict.
 };
 
 // kInvalid, naming the option and the allowed range.
@@ -62,6 +95,7 @@ struct FileGroup {
   // To another spec: the files may be of several partitions and specs, and how many outputs there
   // will be is known only when the rows are read; `outputs` is the fewest.
   bool moves = false;
+  bool sorted = false;              // Rows are brought into the order of RewriteOptions::sort.
   std::vector<int32_t> data_files;  // Indices into LiveSet::data_files.
   int64_t bytes = 0;
   int64_t records = 0;  // Before deletes, as the metadata claims.
@@ -88,6 +122,9 @@ struct PartitionVerdict {
   int64_t files = 0;
   int64_t bytes = 0;
   std::string reason;
+  // Sorting: files that a read of one key opens, before and after; along a curve, a read by one of
+  // its columns, as far as that can be told.
+  std::optional<FilesPerKey> files_per_key;
 };
 
 struct RewritePlan {
@@ -102,7 +139,8 @@ struct RewritePlan {
 // A group never mixes partitions or specs (R083, Q18) unless its rows move to another spec, and a
 // file is never divided between groups (I2). Files that are not needed to gain anything stay. A
 // group is kept only if its outputs are fewer than its inputs, or deletes are applied, or rows
-// move, or with rewrite_all. Requires CheckOptions.
+// move, or with rewrite_all, or, sorting, if its files share keys or their rows are not known to be
+// in the order. Requires CheckOptions, and `sort` unless the strategy is kBinpack.
 RewritePlan PlanRewrite(const iceberg::LiveSet& live, const iceberg::DeleteIndex& deletes,
                         const RewriteOptions& options);
 

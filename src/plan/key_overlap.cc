@@ -74,6 +74,20 @@ class Depths {
   int64_t everywhere_ = 0;
 };
 
+// Each key is in one of the outputs, whatever the inputs were; where none of these is known, it is
+// not known where.
+void AddSorted(std::span<const KeyedFile> files, const std::vector<Ranks>& ranks,
+               const KeyedMerge& merge, Depths& depths) {
+  std::optional<Ranks> hull;
+  for (const size_t at : merge.files) {
+    if (!IsKnown(files[at])) return depths.AddEverywhere();
+    if (!hull) hull = ranks[at];
+    hull->lower = std::min(hull->lower, ranks[at].lower);
+    hull->upper = std::max(hull->upper, ranks[at].upper);
+  }
+  depths.Add(*hull);
+}
+
 // What the outputs of a merge reach over: inputs are written one after the other, so one that lies
 // across a border is in both.
 void AddOutputs(std::span<const KeyedFile> files, const std::vector<Ranks>& ranks,
@@ -83,7 +97,8 @@ void AddOutputs(std::span<const KeyedFile> files, const std::vector<Ranks>& rank
     bool known = true;
     Ranks range;
   };
-  if (merge.outputs <= 0) return;
+  if (merge.outputs <= 0 || merge.files.empty()) return;
+  if (merge.sorted) return AddSorted(files, ranks, merge, depths);
   int64_t bytes = 0;
   for (const size_t at : merge.files) bytes += std::max<int64_t>(files[at].bytes, 1);
   const auto count = std::min(static_cast<size_t>(merge.outputs), merge.files.size());

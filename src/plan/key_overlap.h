@@ -25,6 +25,7 @@ struct KeyedFile {
 struct KeyedMerge {
   std::vector<size_t> files;  // Indices; a file is in one merge at most.
   int64_t outputs = 1;
+  bool sorted = false;  // By the key: no two outputs share one, but for their ends.
 };
 
 // Averages over the keys of the partition, for which the bounds of its files stand, by their rows.

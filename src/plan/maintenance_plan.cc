@@ -833,6 +833,7 @@ class KeyedPartitions {
       if (group.moves) continue;  // Its files are of several partitions.
       KeyedMerge merge;
       merge.outputs = group.live_records > 0 ? group.outputs : 0;
+      merge.sorted = group.sorted;
       for (const int32_t file : group.data_files) {
         merge.files.push_back(places[static_cast<size_t>(file)]);
       }
@@ -1003,9 +1004,11 @@ std::vector<MaintenanceCandidate> CandidatesOf(const std::string& name_space,
     candidate.partition = NameOf(names, static_cast<size_t>(partition));
     return candidate;
   };
+  std::map<int32_t, std::optional<FilesPerKey>> told;  // By the planner of a sort.
   for (const PartitionVerdict& verdict : plan.partitions) {
     at(verdict.partition).planner_reason =
         verdict.reason.empty() ? std::string(PartitionStateName(verdict.state)) : verdict.reason;
+    told[verdict.partition] = verdict.files_per_key;
   }
   std::map<int32_t, std::set<int32_t>> delete_files;
   for (const FileGroup& group : plan.groups) {
@@ -1034,7 +1037,9 @@ std::vector<MaintenanceCandidate> CandidatesOf(const std::string& name_space,
   for (auto& [partition, candidate] : by_partition) {
     const auto found = delete_files.find(partition);
     if (found != delete_files.end()) candidate.delete_files = std::ssize(found->second);
-    if (candidate.files_in > 0 && live.key_ranges.size() == live.data_files.size()) {
+    if (told[partition]) {
+      candidate.files_per_key = told[partition];
+    } else if (candidate.files_in > 0 && live.key_ranges.size() == live.data_files.size()) {
       candidate.files_per_key = keyed.Of(partition);
     }
     candidates.push_back(std::move(candidate));

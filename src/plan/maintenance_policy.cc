@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/order_text.h"
 #include "base/result.h"
 #include "plan/shortened.h"
 
@@ -142,8 +143,12 @@ Kind<Strategy> StrategyKind() {
 Kind<std::string> SortOrderKind() {
   return {.name = kSortOrder,
           .parse = [](std::string_view text) -> Result<std::string> {
-            if (text.size() <= kSortOrderBytesMax) return std::string(text);
-            return Unread("must have at most " + FormatCount(kSortOrderBytesMax) + " bytes");
+            if (text.size() > kSortOrderBytesMax) {
+              return Unread("must have at most " + FormatCount(kSortOrderBytesMax) + " bytes");
+            }
+            const auto order = ParseRowOrder(text);
+            if (!order) return Unread(order.error().message);
+            return std::string(text);
           },
           .text = [](const std::string& order) { return JsonQuote(order); },
           .stricter = nullptr};
@@ -381,6 +386,7 @@ class Resolver {
     Held<std::string> held_order = FromConfiguration(defaults_.sort_order);
     TakePolicy(order, "sort_order", held_order);
     policy_.sort_order = *TakeTable(order, held_order);
+    ImplySort();
 
     const Kind<int> groups =
         CountKind("compaction.max-concurrent-file-group-rewrites", 1, kConcurrentMax);
@@ -393,12 +399,19 @@ class Resolver {
     life.stricter = [](Duration a, Duration b) { return a < b; };
     policy_.read_life =
         TakeTable(life, Held<Duration>{defaults_.read_life, std::string(kConfiguration)});
+  }
 
-    if (policy_.strategy != Strategy::kBinpack) {
-      policy_.unsupported = "strategy " + std::string(StrategyName(policy_.strategy)) + " (" +
-                            policy_.sources[std::string(kStrategy)] +
-                            ") is not there yet, only binpack is: the table is left as it is";
+  // Only an order implies a sort.
+  void ImplySort() {
+    const auto from_default = [&](std::string_view name) {
+      return policy_.sources[std::string(name)] == kConfiguration;
+    };
+    if (!from_default(kStrategy) || from_default(kSortOrder) || policy_.sort_order.empty() ||
+        policy_.strategy != Strategy::kBinpack) {
+      return;
     }
+    policy_.strategy = Strategy::kSort;
+    policy_.sources[std::string(kStrategy)] = policy_.sources[std::string(kSortOrder)];
   }
 
   void ResolveAfterwards() {
@@ -447,22 +460,6 @@ class Resolver {
 
 }  // namespace
 
-std::string_view StrategyName(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::kBinpack: return "binpack";
-    case Strategy::kSort: return "sort";
-    case Strategy::kZorder: return "zorder";
-  }
-  return "binpack";
-}
-
-std::optional<Strategy> ParseStrategy(std::string_view text) {
-  if (text == "binpack" || text == "bin-pack") return Strategy::kBinpack;
-  if (text == "sort") return Strategy::kSort;
-  if (text == "zorder" || text == "z-order") return Strategy::kZorder;
-  return std::nullopt;
-}
-
 TablePolicy ResolvePolicy(const Properties& properties, const MaintenanceDefaults& defaults,
                           const std::optional<CatalogPolicy>& catalog_policy) {
   return Resolver(properties, defaults, catalog_policy).Resolve();
@@ -475,6 +472,10 @@ RewriteOptions RewriteOptionsOf(const TablePolicy& policy) {
       std::max(options.max_file_group_size_bytes, policy.target_file_size_bytes);
   options.min_input_files = policy.min_input_files;
   options.delete_file_threshold = policy.delete_file_threshold;
+  options.strategy = policy.strategy;
+  options.sort_order = policy.strategy == Strategy::kBinpack ? "" : policy.sort_order;
+  const auto source = policy.sources.find(std::string(kStrategy));
+  options.binpack_if_unsorted = source != policy.sources.end() && source->second == kConfiguration;
   return options;
 }
 

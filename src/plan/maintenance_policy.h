@@ -19,11 +19,6 @@
 
 namespace lithify::plan {
 
-enum class Strategy { kBinpack, kSort, kZorder };
-std::string_view StrategyName(Strategy strategy);  // "binpack", ….
-// "binpack", also as "bin-pack"; "sort"; "zorder", also as "z-order". nullopt: none of them.
-std::optional<Strategy> ParseStrategy(std::string_view text);
-
 // The values that hold where neither the table nor its catalog says anything (R039, R040). Ranges
 // are enforced by config.
 struct MaintenanceDefaults {
@@ -74,12 +69,10 @@ struct TablePolicy {
   int min_input_files = 0;
   int delete_file_threshold = 0;
   Strategy strategy = Strategy::kBinpack;
+  // As base/order_text.h reads it; empty: the table's own.
   std::string sort_order;
   std::optional<int> max_concurrent_file_group_rewrites;
   std::optional<Duration> read_life;  // As in MaintenanceDefaults.
-  // Why this version cannot compact the table as it says; empty if it can. A verdict, told once a
-  // tick, not an error: such a table is skipped.
-  std::string unsupported;
 
   // What follows the rewrite, in this order, each by a property of its own, literally "true", and
   // only if `enabled`.
@@ -109,6 +102,9 @@ struct TablePolicy {
 // the one that moves less (binpack before sort before zorder); for older-than and retain-last the
 // larger; for read-life the smaller. No sort order is more restrictive than another: what comes
 // next holds. Of those that cannot be read only the warning stays.
+//
+// A sort order that the table or the catalog gives, and nobody a strategy, is one to sort by
+// (R103).
 TablePolicy ResolvePolicy(const std::map<std::string, std::string>& properties,
                           const MaintenanceDefaults& defaults,
                           const std::optional<CatalogPolicy>& catalog_policy);

@@ -56,7 +56,6 @@ TEST(MaintenancePolicy, NothingSetIsNotEnabled) {
   EXPECT_EQ(policy.delete_file_threshold, 2);
   EXPECT_EQ(policy.strategy, Strategy::kBinpack);
   EXPECT_EQ(policy.sort_order, "");
-  EXPECT_EQ(policy.unsupported, "");
   EXPECT_FALSE(policy.rewrite_manifests || policy.expire_snapshots || policy.remove_orphan_files);
   EXPECT_EQ(policy.expire_older_than, std::nullopt);
   EXPECT_EQ(policy.expire_retain_last, std::nullopt);
@@ -116,10 +115,42 @@ TEST(MaintenancePolicy, R050PropertiesOverrideTheConfiguration) {
     EXPECT_EQ(policy.sort_order, "day DESC, id");
     EXPECT_EQ(policy.sources.at("compaction.schedule"), prefix + "compaction.schedule");
     EXPECT_THAT(Warnings(policy), IsEmpty());
-    EXPECT_EQ(policy.unsupported, "strategy sort (" + prefix +
-                                      "compaction.strategy) is not there yet, only binpack is: the "
-                                      "table is left as it is");
+    const RewriteOptions options = RewriteOptionsOf(policy);
+    EXPECT_EQ(options.strategy, Strategy::kSort);
+    EXPECT_EQ(options.sort_order, "day DESC, id");
+    EXPECT_FALSE(options.binpack_if_unsorted);
   }
+}
+
+// R103: as in a CALL.
+TEST(MaintenancePolicy, R103OnlyAnOrderImpliesASort) {
+  const TablePolicy policy = Resolved({{"sqe.maintenance.compaction.sort-order", "zorder(a, b)"}});
+  EXPECT_EQ(policy.strategy, Strategy::kSort);
+  EXPECT_EQ(policy.sources.at("compaction.strategy"), "sqe.maintenance.compaction.sort-order");
+  const TablePolicy packed = Resolved({{"sqe.maintenance.compaction.sort-order", "a"},
+                                       {"sqe.maintenance.compaction.strategy", "binpack"}});
+  EXPECT_EQ(packed.strategy, Strategy::kBinpack);
+  EXPECT_EQ(RewriteOptionsOf(packed).sort_order, "");
+}
+
+// T5: a strategy that is the default of all tables fails none that has no order; one that a table
+// asks for itself is not passed over.
+TEST(MaintenancePolicy, T5ADefaultStrategyBinpacksWhatHasNoOrder) {
+  MaintenanceDefaults defaults;
+  defaults.strategy = Strategy::kSort;
+  const TablePolicy by_default = ResolvePolicy({}, defaults, std::nullopt);
+  EXPECT_EQ(by_default.strategy, Strategy::kSort);
+  EXPECT_TRUE(RewriteOptionsOf(by_default).binpack_if_unsorted);
+  const TablePolicy asked =
+      ResolvePolicy({{"sqe.maintenance.compaction.strategy", "sort"}}, defaults, std::nullopt);
+  EXPECT_FALSE(RewriteOptionsOf(asked).binpack_if_unsorted);
+}
+
+TEST(MaintenancePolicy, AnOrderThatCannotBeReadIsWarnedOf) {
+  const TablePolicy policy = Resolved({{"sqe.maintenance.compaction.sort-order", "zorder()"}});
+  EXPECT_EQ(policy.sort_order, "");
+  EXPECT_EQ(policy.strategy, Strategy::kBinpack);
+  EXPECT_THAT(Warnings(policy), ElementsAre(HasSubstr("a column is missing before \")\"")));
 }
 
 TEST(MaintenancePolicy, R050WhatCannotBeTakenIsWarnedOf) {
@@ -291,7 +322,6 @@ TEST(MaintenancePolicy, CatalogPolicyLiesBetween) {
   EXPECT_EQ(policy.max_concurrent_file_group_rewrites, 5);
   EXPECT_EQ(policy.min_input_files, 3);
   EXPECT_EQ(policy.delete_file_threshold, 4);
-  EXPECT_EQ(policy.unsupported, "");
   EXPECT_EQ(policy.sources.at("compaction.min-input-files"), "policy nightly");
   EXPECT_THAT(Warnings(policy), IsEmpty());
 

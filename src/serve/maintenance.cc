@@ -172,7 +172,6 @@ class RunOfTable {
     };
     if (table.error) return skipped("failed", table.error->ToString());
     if (!table.policy.enabled) return skipped("skipped", table.policy.enabled_reason);
-    if (!table.policy.unsupported.empty()) return skipped("skipped", table.policy.unsupported);
     const plan::MaintenanceJob* planned = nullptr;
     for (const plan::MaintenanceJob& job : round_.plan().jobs) {
       const size_t first = job.candidates.front();

@@ -251,18 +251,26 @@ bool ItemPresent(const Step& step, AvroDecoder& in) {
   return branch == 1 - step.item_null_branch;
 }
 
-void ReadCounts(const Step& step, AvroDecoder& in, ByField<int64_t>& out) {
+bool IsWanted(const std::vector<int>* only, int32_t id) {
+  return only == nullptr || std::find(only->begin(), only->end(), id) != only->end();
+}
+
+// Only those of `only`, or all if it is null.
+void ReadCounts(const Step& step, AvroDecoder& in, const std::vector<int>* only,
+                ByField<int64_t>& out) {
   while (int64_t count = in.BlockCount(*step.type->children[0])) {
-    out.reserve(out.size() + static_cast<size_t>(count));
+    if (only == nullptr) out.reserve(out.size() + static_cast<size_t>(count));
     for (; count > 0 && in.ok(); --count) {
       const int32_t id = in.Int();
-      if (ItemPresent(step, in)) out.emplace_back(id, in.Long());
+      if (!ItemPresent(step, in)) continue;
+      const int64_t value = in.Long();
+      if (IsWanted(only, id)) out.emplace_back(id, value);
     }
   }
   SortByField(out);
 }
 
-// Only the bounds of `only`, or all if it is null.
+// The same of bounds.
 void ReadBounds(const Step& step, AvroDecoder& in, const std::vector<int>* only,
                 ByField<std::string>& out) {
   while (int64_t count = in.BlockCount(*step.type->children[0])) {
@@ -271,9 +279,7 @@ void ReadBounds(const Step& step, AvroDecoder& in, const std::vector<int>* only,
       const int32_t id = in.Int();
       if (!ItemPresent(step, in)) continue;
       const std::string_view bytes = in.Bytes();
-      if (only == nullptr || std::find(only->begin(), only->end(), id) != only->end()) {
-        out.emplace_back(id, bytes);
-      }
+      if (IsWanted(only, id)) out.emplace_back(id, bytes);
     }
   }
   SortByField(out);
@@ -554,6 +560,7 @@ Result<ManifestPlan> CompileManifest(const AvroType& root, const ManifestReadOpt
   const auto wanted = [&](const Known& field) {
     if (options.metrics) return true;
     if (field.shape == Shape::kBounds) return !options.bounds_of.empty();
+    if (field.id == 110 || field.id == 137) return options.null_counts;
     return field.shape != Shape::kCounts;
   };
   const AvroType& file = *FindStep(plan.entry, 2)->type;
@@ -675,10 +682,10 @@ void EntryReader::ReadFile(AvroDecoder& in) {
         }
         break;
       case 102: ReadPartition(plan_.partition, in, file.partition); break;
-      case 108: ReadCounts(step, in, file.column_sizes); break;
-      case 109: ReadCounts(step, in, file.value_counts); break;
-      case 110: ReadCounts(step, in, file.null_value_counts); break;
-      case 137: ReadCounts(step, in, file.nan_value_counts); break;
+      case 108: ReadCounts(step, in, only_, file.column_sizes); break;
+      case 109: ReadCounts(step, in, only_, file.value_counts); break;
+      case 110: ReadCounts(step, in, only_, file.null_value_counts); break;
+      case 137: ReadCounts(step, in, only_, file.nan_value_counts); break;
       case 125: ReadBounds(step, in, only_, file.lower_bounds); break;
       case 128: ReadBounds(step, in, only_, file.upper_bounds); break;
       case 131: file.key_metadata = in.Bytes(); break;

@@ -33,6 +33,7 @@ struct ManifestReadOptions {
   // Keep the bounds of these fields even with metrics off: file_path of position deletes, and the
   // columns of a filter.
   std::vector<int> bounds_of;
+  bool null_counts = false;  // Keep their counts of nulls and NaNs, too.
 };
 
 // Calls `visit` for each entry in order; it may move from the entry, and an error from it ends the

@@ -267,6 +267,27 @@ TEST(ReadManifest, OptionsLeaveThingsOut) {
   }
 }
 
+TEST(ReadManifest, CountsOfNullsOfSomeFieldsAlone) {
+  ManifestReadOptions options;
+  options.metrics = false;
+  options.null_counts = true;
+  for (const int field : {2, 6}) {
+    options.bounds_of = {field};
+    const auto entries =
+        Entries(Fixture("v2-deflate-m0.avro"), FixtureManifest(false), Table(), options);
+    ASSERT_TRUE(entries) << entries.error().ToString();
+    for (int i = 0; i < 8; ++i) {
+      const DataFile& file = (*entries)[static_cast<size_t>(i)].file;
+      const iceberg::ByField<int64_t> nulls = {{2, i}};
+      const iceberg::ByField<int64_t> nans = {{6, 1}};
+      EXPECT_EQ(file.null_value_counts, field == 2 ? nulls : iceberg::ByField<int64_t>());
+      EXPECT_EQ(file.nan_value_counts, field == 6 ? nans : iceberg::ByField<int64_t>());
+      EXPECT_TRUE(file.value_counts.empty());
+      EXPECT_TRUE(file.column_sizes.empty());
+    }
+  }
+}
+
 TEST(ReadManifest, AnErrorOfTheVisitorEndsIt) {
   int calls = 0;
   const Status status = ReadManifest(Fixture("v3-null-fastavro.avro"), ForeignManifest(), Table(),

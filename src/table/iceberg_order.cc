@@ -194,6 +194,14 @@ Result<TableOrder> DeclaredOrder(const iceberg::TableMetadata& table) {
   return TableOrder{.order = std::move(order), .sort_order_id = declared->order_id};
 }
 
+Result<RowOrder> OrderWithId(int order_id, const iceberg::TableMetadata& table) {
+  const iceberg::SortOrder* declared = table.FindSortOrder(order_id);
+  if (declared == nullptr || declared->fields.empty()) {
+    return Fail(Code::kNotFound, "the table has no sort order " + std::to_string(order_id));
+  }
+  return OrderOf(*declared, ColumnsOf(table));
+}
+
 Result<TableOrder> AlongCurve(TableOrder order, Curve curve) {
   if (order.order.fields.size() > kCurveColumnsMax) {
     return Fail(Code::kInvalid,

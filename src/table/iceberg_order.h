@@ -31,6 +31,9 @@ Result<TableOrder> BindOrder(const RowOrder& order, const iceberg::TableMetadata
 // the field: one that cannot be followed (an unknown transform, a column that is gone).
 Result<TableOrder> DeclaredOrder(const iceberg::TableMetadata& table);
 
+// One of the table's sort orders. kNotFound: it has none with this id. kUnsupported: as above.
+Result<RowOrder> OrderWithId(int order_id, const iceberg::TableMetadata& table);
+
 // The same columns along a curve. kInvalid: they are more than a curve takes.
 Result<TableOrder> AlongCurve(TableOrder order, Curve curve);
 
