@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "config/spill.h"
 #include "config/worker.h"
 #include "daemon/daemon.h"
 #include "fleet/flight_link.h"
@@ -127,7 +128,9 @@ Status Serve(const Options& options) {
       worker,
       fleet::OpenTableAttempts(
           {.s3 = config.s3, .endpoints = config.endpoints, .local_files = config.local_files},
-          rewrite::MakeParquetRunner, clock, random),
+          rewrite::MakeParquetRunner, clock, random,
+          {.directory = config::SpillDirectoryOf(config.spill_directory),
+           .bytes_max = config.spill_bytes_max}),
       clock);
   LITHIFY_TRY_ASSIGN(const auto server,
                      fleet::FlightWorker::Start(

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/order_text.h"
 #include "base/text.h"
 #include "commands.h"
 #include "iceberg_table.h"
@@ -19,7 +20,7 @@ struct Options {
   std::string max_file_size = {};
   std::string max_group_size = {};
   std::string job_order = "none";
-  std::string strategy = "binpack";
+  std::string strategy = {};
   std::string distributed = {};
   job::RewriteRequest request = {};
   std::optional<int> output_spec_id = {};
@@ -62,13 +63,28 @@ Result<std::optional<group::Distribution>> ParseDistribution(const std::string& 
               "--distributed");
 }
 
-Result<job::RewriteRequest> MakeRequest(const Options& options, const catalog::TableIdent& ident) {
-  if (options.strategy != "binpack") {
-    return Fail(Code::kUnsupported, "strategy \"" + options.strategy + "\" is not there yet",
-                "--strategy", "use binpack");
+// Only an order implies a sort (R103).
+Result<plan::Strategy> ParseStrategy(const std::string& text, const std::string& sort_order) {
+  if (!sort_order.empty()) {
+    if (auto order = ParseRowOrder(sort_order); !order) {
+      return Fail(std::move(order.error()).In("--sort-order"));
+    }
   }
+  if (text.empty()) return sort_order.empty() ? plan::Strategy::kBinpack : plan::Strategy::kSort;
+  const auto strategy = plan::ParseStrategy(text);
+  if (strategy == plan::Strategy::kZorder) {
+    return Fail(Code::kInvalid, "\"" + text + "\" is an order of rows along some columns",
+                "--strategy", "write --sort-order 'zorder(a, b)'");
+  }
+  if (strategy) return *strategy;
+  return Fail(Code::kInvalid, "\"" + text + "\" is neither binpack nor sort", "--strategy");
+}
+
+Result<job::RewriteRequest> MakeRequest(const Options& options, const catalog::TableIdent& ident) {
   job::RewriteRequest request = options.request;
   request.ident = ident;
+  LITHIFY_TRY_ASSIGN(request.options.strategy,
+                     ParseStrategy(options.strategy, request.options.sort_order));
   request.output_spec_id = options.output_spec_id;
   LITHIFY_TRY_ASSIGN(request.distribution, ParseDistribution(options.distributed));
   LITHIFY_TRY(ReadSizes(options, request.options));
@@ -183,7 +199,19 @@ void AddRewriteDataFiles(CLI::App& app, Command& chosen) {
                       "Whether workers rewrite: auto, local or require (default: "
                       "fleet.distribution)");
   command->add_option("--branch", request.branch, "Branch to work on")->capture_default_str();
-  command->add_option("--strategy", options->strategy, "binpack")->capture_default_str();
+  command->add_option("--strategy", options->strategy,
+                      "binpack or sort (default: binpack, or sort with --sort-order)");
+  command->add_option("--sort-order", request.options.sort_order,
+                      "Order of rows, like \"region, ts DESC NULLS LAST\" or \"zorder(a, b)\" "
+                      "(default of a sort: the table's own)");
+  command
+      ->add_option("--min-overlap-depth", request.options.min_overlap_depth,
+                   "Sorting: files are rewritten where so many share a key")
+      ->capture_default_str();
+  AddOverride(*command, options->table.common, "--spill-dir", "limits.spill_directory",
+              "Sorting: directory for what does not fit the memory");
+  AddOverride(*command, options->table.common, "--spill-limit", "limits.spill",
+              "Sorting: bytes in it, at most, like 100GiB");
   command->callback([options, &chosen] { chosen = [options] { return RunRewrite(*options); }; });
 }
 

@@ -27,6 +27,10 @@ std::string TwoDecimals(double value) {
   return text;
 }
 
+Json FilesPerKeyJson(const std::optional<plan::FilesPerKey>& files) {
+  return files ? Json({{"before", files->before}, {"after", files->after}}) : Json();
+}
+
 Json PlanJson(const job::RewriteResult& result) {
   Json groups = Json::array();
   for (size_t g = 0; g < result.plan.groups.size(); ++g) {
@@ -52,7 +56,8 @@ Json PlanJson(const job::RewriteResult& result) {
          {"state", plan::PartitionStateName(verdict.state)},
          {"files", verdict.files},
          {"bytes", verdict.bytes},
-         {"reason", verdict.reason}});
+         {"reason", verdict.reason},
+         {"files_per_key", FilesPerKeyJson(verdict.files_per_key)}});
   }
   return {{"groups", std::move(groups)}, {"partitions", std::move(partitions)}};
 }
@@ -95,6 +100,11 @@ std::string DryRunText(const job::RewriteResult& result, bool colour) {
   for (const plan::PartitionVerdict& verdict : result.plan.partitions) {
     const bool candidate = verdict.state == plan::PartitionState::kCandidate;
     const Planned planned = by_partition[verdict.partition];
+    std::string reason = verdict.reason;
+    if (candidate && verdict.files_per_key) {
+      reason += "; a read of one key opens " + TwoDecimals(verdict.files_per_key->before) + " -> " +
+                TwoDecimals(verdict.files_per_key->after) + " files";
+    }
     table.AddRow({{Printable(result.partition_names.at(static_cast<size_t>(verdict.partition)))},
                   {std::string(plan::PartitionStateName(verdict.state)),
                    candidate ? Tone::kGood : Tone::kDim},
@@ -103,7 +113,7 @@ std::string DryRunText(const job::RewriteResult& result, bool colour) {
                   {planned.outputs == 0 ? "" : FormatCount(planned.outputs)},
                   {planned.row_groups == 0 ? "" : FormatCount(planned.row_groups)},
                   {TierText(planned.tiers, planned.recoded, true)},
-                  {Printable(verdict.reason)}});
+                  {Printable(reason)}});
   }
   std::string out = table.Render(colour) + "\nwould rewrite " + FormatCount(all.files) +
                     " files, " + FormatBytes(all.bytes) + ", in " +

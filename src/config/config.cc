@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/order_text.h"
 #include "base/text.h"
 #include "config/catalogs.h"
 #include "config/fields.h"
@@ -117,6 +118,29 @@ void CrossCheck(const HiveConfig& config, const std::string& where, Problems& pr
   }
 }
 
+Result<std::optional<RowOrder>> ReadSort(const std::vector<std::string>& terms) {
+  if (terms.empty()) return std::nullopt;
+  std::string text;
+  for (const std::string& term : terms) {
+    // Alone, so that the message counts in what was written.
+    if (auto alone = ParseRowOrder(term); !alone) {
+      return Fail(std::move(alone.error()).In(JsonQuote(term)));
+    }
+    text += (text.empty() ? "" : ", ") + term;
+  }
+  LITHIFY_TRY_ASSIGN(RowOrder order, ParseRowOrder(text));
+  return order;
+}
+
+void CheckSort(const HiveConfig& config, const std::string& where, Problems& problems) {
+  const auto order = ReadSort(config.sort);
+  if (order) return;
+  const Error& error = order.error();
+  AddProblem(
+      problems, where, "output.sort",
+      (error.context.empty() ? "" : error.context + ": ") + error.message + "; " + error.hint);
+}
+
 // R267: the key that is missing is named, no value of any.
 void CheckS3(const storage::S3Settings& s3, const std::string& where, Problems& problems) {
   const bool id = !s3.access_key_id.empty();
@@ -132,6 +156,12 @@ void CheckS3(const storage::S3Settings& s3, const std::string& where, Problems& 
 }
 
 }  // namespace
+
+std::optional<RowOrder> SortOrderOf(const HiveConfig& config) {
+  auto order = ReadSort(config.sort);
+  LITHIFY_CHECK(order.has_value(), "a configuration that was loaded has been checked");
+  return *std::move(order);
+}
 
 Result<HiveConfig> LoadHiveConfig(
     std::string_view toml, std::string_view file_name,
@@ -160,6 +190,7 @@ Result<HiveConfig> LoadHiveConfig(
     const std::string where = file_name.empty() ? "configuration" : std::string(file_name);
     CheckAllSeries(config, where, problems);
     CrossCheck(config, where, problems);
+    CheckSort(config, where, problems);
     CheckS3(config.s3, where, problems);
     CheckAuth(config.auth, where, problems);
     CheckFleet(config.fleet, where, problems);

@@ -13,6 +13,7 @@
 
 #include "base/hive.h"
 #include "base/result.h"
+#include "base/row_order.h"
 #include "base/secret.h"
 #include "config/auth.h"
 #include "config/fleet.h"
@@ -77,12 +78,17 @@ struct HiveConfig {
   std::string audit_series;
   plan::HiveOptions options;
   rewrite::OutputShape shape;
+  // Of rows of trees, one term each, as base/order_text.h reads it; or one curve. Empty: as they
+  // are.
+  std::vector<std::string> sort;
   rewrite::Verify verify = rewrite::Verify::kSample;
   Duration interval = std::chrono::seconds(300);  // --watch.
   Duration claim_ttl = std::chrono::minutes(15);  // 0: no claims.
   int jobs = 0;                                   // 0: all cores.
   int partitions_at_once = 0;                     // 0: half of the jobs, at least one (Q5).
   int64_t memory_bytes = kGiB;
+  std::string spill_directory;  // Where sorting keeps what does not fit; empty: config/spill.h.
+  int64_t spill_bytes_max = 0;  // 0: as much as the disk has.
   int64_t io_limit_bytes_per_second = 0;  // Read and written together; 0: none.
   bool direct_io = true;                  // Long outputs go past the page cache.
   bool low_priority = true;               // nice, and idle I/O class where allowed.
@@ -103,6 +109,9 @@ Result<HiveConfig> LoadHiveConfig(
     std::string_view toml, std::string_view file_name,
     const std::vector<std::pair<std::string, std::string>>& environment,
     const std::vector<Override>& flags);
+
+// What `sort` says, of a configuration that was loaded; nullopt: nothing.
+std::optional<RowOrder> SortOrderOf(const HiveConfig& config);
 
 // The effective configuration as TOML, every key with its value (`lithify config`).
 std::string DumpHiveConfig(const HiveConfig& config);

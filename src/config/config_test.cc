@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "base/order_text.h"
+#include "config/spill.h"
 #include "table/hive_layout.h"
 
 namespace lithify::config {
@@ -282,6 +285,30 @@ TEST(Config, ValuesThatDoNotFitTogether) {
               HasSubstr("must have a tenant and a day"));
 }
 
+// R232.
+TEST(Config, OrderOfRows) {
+  EXPECT_EQ(SortOrderOf(Good("")), std::nullopt);
+  const HiveConfig c = Good("[output]\nsort = [\"service\", \"time_unix_nano DESC\"]\n");
+  EXPECT_EQ(RowOrderText(*SortOrderOf(c)), "service, time_unix_nano DESC");
+  EXPECT_EQ(RowOrderText(*SortOrderOf(Good("[output]\nsort = [\"zorder(a, b)\"]\n"))),
+            "zorder(a, b)");
+  EXPECT_THAT(Problem("[output]\nsort = [\"service\", \"time up\"]\n"),
+              HasSubstr("output.sort: \"time up\": unexpected \"up\" at character 6"));
+  EXPECT_THAT(Problem("[output]\nsort = [\"a DESC\", \"a ASC\"]\n"), HasSubstr("given twice"));
+  EXPECT_THAT(Problem("[output]\nsort = [\"zorder(a)\", \"b\"]\n"),
+              HasSubstr("a curve stands alone"));
+}
+
+TEST(Config, WhereToSpill) {
+  const HiveConfig c = Good("[limits]\nspill_directory = \"/fast/spill\"\nspill = \"100GiB\"\n");
+  EXPECT_EQ(SpillDirectoryOf(c.spill_directory), "/fast/spill");
+  EXPECT_EQ(c.spill_bytes_max, 100 * kGiB);
+  EXPECT_EQ(Good("").spill_bytes_max, 0);
+  // Of this user alone, below the system's directory for such files.
+  EXPECT_THAT(SpillDirectoryOf(""), testing::EndsWith("/lithify-" + std::to_string(geteuid())));
+  EXPECT_THAT(Problem("[limits]\nspill = \"1KiB\"\n"), HasSubstr("limits.spill"));
+}
+
 TEST(Config, SeriesProblems) {
   const auto series = [](std::string_view body) {
     return Problem("[layout]\npreset = \"none\"\n[[series]]\n" + std::string(body));
@@ -371,7 +398,8 @@ TEST(Config, DumpShowsEveryKey) {
                                         "small_file_bytes = \"128MiB\"\n"));
   EXPECT_THAT(dump, HasSubstr("retention = \"0s\"\nverify = \"sample\"\naudit_series = \"audit\""));
   EXPECT_THAT(dump, HasSubstr("[limits]\njobs = 0\npartitions_at_once = 0\nmemory = \"1GiB\"\n"
-                              "io_limit = 0\ndirect_io = true\nlow_priority = true\n"));
+                              "spill_directory = \"\"\nspill = 0\nio_limit = 0\ndirect_io = "
+                              "true\nlow_priority = true\n"));
   EXPECT_THAT(dump, Not(HasSubstr("tenant = \"year\"")));
 }
 

@@ -109,6 +109,7 @@ std::vector<HiveField> OutputFields() {
       BytesField("output.page_bytes", 4 * kKiB, 64 * kMiB, false, AT(shape.page_bytes)),
       ListField("output.plain_columns", AT(shape.plain_columns)),
       ListField("output.bloom_columns", AT(shape.bloom_columns)),
+      ListField("output.sort", AT(sort)),
       GrowthField(),
       BoolField("output.splice", AT(shape.splice)),
   };
@@ -119,6 +120,8 @@ std::vector<HiveField> LimitFields() {
       CountField("limits.jobs", 0, 1024, AT(jobs)),
       CountField("limits.partitions_at_once", 0, 1024, AT(partitions_at_once)),
       BytesField("limits.memory", 256 * kMiB, 16 * kTiB, false, AT(memory_bytes)),
+      TextField("limits.spill_directory", AT(spill_directory)),
+      BytesField("limits.spill", kMiB, 1024 * kTiB, true, AT(spill_bytes_max)),
       BytesField("limits.io_limit", 64 * kKiB, kTiB, true, AT(io_limit_bytes_per_second)),
       BoolField("limits.direct_io", AT(direct_io)),
       BoolField("limits.low_priority", AT(low_priority)),

@@ -35,6 +35,8 @@ std::span<const WorkerField> WorkerFields() {
       CountField("worker.max_inflight_groups", 1, 1024, AT(max_inflight_groups)),
       CountField("worker.threads", 0, 4096, AT(threads)),
       BytesField("worker.memory", 64 * kMiB, 1024 * kTiB, false, AT(memory_bytes)),
+      TextField("worker.spill_directory", AT(spill_directory)),
+      BytesField("worker.spill", kMiB, 1024 * kTiB, true, AT(spill_bytes_max)),
       DurationField("worker.drain", seconds(0), hours(24), false, AT(drain)),
       DurationField("worker.unadopted", seconds(1), days(1), false, AT(unadopted)),
       BoolField("worker.local_files", AT(local_files)),

@@ -28,6 +28,8 @@ struct WorkerConfig {
   int max_inflight_groups = 2;
   int threads = 0;  // Of all groups together. 0: all cores.
   int64_t memory_bytes = 4 * kGiB;
+  std::string spill_directory;  // Where sorting keeps what does not fit; empty: config/spill.h.
+  int64_t spill_bytes_max = 0;  // Of each group; 0: as much as the disk has.
   Duration drain = std::chrono::seconds(30);  // What runs may end for so long when it stops.
   Duration unadopted = std::chrono::minutes(10);
   bool local_files = false;

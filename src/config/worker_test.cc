@@ -11,6 +11,8 @@ secret = "${FLEET}"
 tls_cert = "/c"
 tls_key = "/k"
 memory = "2GiB"
+spill_directory = "/fast"
+spill = "10GiB"
 endpoints = ["https://store:9000"]
 [worker.s3]
 ca_file = "/roots"
@@ -33,6 +35,8 @@ TEST(WorkerConfig, WhatIsGivenAndWhatIsNot) {
   EXPECT_EQ(config->secret.Reveal(), "hush-hush");
   EXPECT_EQ(config->max_inflight_groups, 5);
   EXPECT_EQ(config->memory_bytes, 2 * kGiB);
+  EXPECT_EQ(config->spill_directory, "/fast");
+  EXPECT_EQ(config->spill_bytes_max, 10 * kGiB);
   EXPECT_EQ(config->unadopted, std::chrono::minutes(10));
   EXPECT_EQ(config->endpoints, std::vector<std::string>{"https://store:9000"});
   EXPECT_EQ(config->s3.ca_file, "/roots");

@@ -9,10 +9,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <system_error>
 #include <thread>
 
+#include "config/spill.h"
 #include "embed/claim_holder.h"
 #include "rewrite/event_file.h"
 #include "rewrite/parquet_runner.h"
@@ -231,6 +233,12 @@ std::unique_ptr<HiveWork> HiveSession::Begin(
   settings.options = config_.options;
   settings.claim_ttl = config_.claim_ttl;
   settings.shape = config_.shape;
+  if (auto order = config::SortOrderOf(config_)) {
+    settings.ordering = std::make_shared<const rewrite::Ordering>(
+        rewrite::Ordering{.order = *std::move(order),
+                          .spill_directory = config::SpillDirectoryOf(config_.spill_directory),
+                          .spill_bytes_max = config_.spill_bytes_max});
+  }
   settings.verify = config_.verify;
   settings.threads = threads();
   settings.partitions_at_once = partitions_at_once();

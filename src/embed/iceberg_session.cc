@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "catalog/sqlite_catalog.h"
+#include "config/spill.h"
 #include "rewrite/parquet_runner.h"
 
 namespace lithify::embed {
@@ -286,6 +287,8 @@ job::IcebergJob IcebergSession::MakeJob(observe::Progress& progress,
   settings.verify = config_.verify;
   settings.threads = config_.jobs > 0 ? config_.jobs : cores;
   settings.memory_bytes = config_.memory_bytes;
+  settings.spill_directory = config::SpillDirectoryOf(config_.spill_directory);
+  settings.spill_bytes_max = config_.spill_bytes_max;
   return {Services(progress), std::move(settings)};
 }
 

@@ -84,7 +84,7 @@ class IcebergSession {
   // Borrows this session and `progress`. `job_id`: IcebergSettings::job_id.
   job::IcebergJob MakeJob(observe::Progress& progress, const std::string& principal,
                           const std::string& job_id = {});
-  // With these settings; of `verify`, `threads` and `memory_bytes` the configuration decides.
+  // With these settings; of `verify`, threads, memory and spilling the configuration decides.
   job::IcebergJob MakeJob(observe::Progress& progress, job::IcebergSettings settings);
   // What such a job works with, for what is made of the procedures' own parts.
   job::IcebergServices Services(observe::Progress& progress);

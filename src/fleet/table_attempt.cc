@@ -58,14 +58,16 @@ class OpenedTables {
 
 // What all attempts of a worker share.
 struct Shared {
-  Shared(OrderStorageOptions its_storage, MakeRunner its_runner, Clock& the_clock,
-         Random& the_random)
+  Shared(OrderStorageOptions its_storage, MakeRunner its_runner, SpillPlace its_spill,
+         Clock& the_clock, Random& the_random)
       : storage(std::move(its_storage)),
         make_runner(std::move(its_runner)),
+        spill(std::move(its_spill)),
         clock(the_clock),
         random(the_random) {}
   const OrderStorageOptions storage;
   const MakeRunner make_runner;
+  const SpillPlace spill;
   Clock& clock;
   Random& random;
   OpenedTables tables;
@@ -118,6 +120,8 @@ class TableAttempt final : public GroupAttempt {
                                         .random = shared_->random};
     const group::GroupBounds bounds{.threads = grant_.threads,
                                     .memory_bytes = grant_.memory_bytes,
+                                    .spill_directory = shared_->spill.directory,
+                                    .spill_bytes_max = shared_->spill.bytes_max,
                                     .on_progress = on_progress,
                                     .turn_to_load = grant_.turn_to_load};
     return group::RewriteGroup(services, table->view(), task_, files, bounds, cancel);
@@ -177,8 +181,9 @@ class TableAttempt final : public GroupAttempt {
 }  // namespace
 
 WorkerService::OpenAttempt OpenTableAttempts(OrderStorageOptions options, MakeRunner make_runner,
-                                             Clock& clock, Random& random) {
-  auto shared = std::make_shared<Shared>(std::move(options), std::move(make_runner), clock, random);
+                                             Clock& clock, Random& random, SpillPlace spill) {
+  auto shared = std::make_shared<Shared>(std::move(options), std::move(make_runner),
+                                         std::move(spill), clock, random);
   return [shared](const GroupOrder& order,
                   const GroupGrant& grant) -> Result<std::unique_ptr<GroupAttempt>> {
     return std::make_unique<TableAttempt>(shared, order, grant);

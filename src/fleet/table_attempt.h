@@ -2,8 +2,10 @@
 #ifndef LITHIFY_FLEET_TABLE_ATTEMPT_H_
 #define LITHIFY_FLEET_TABLE_ATTEMPT_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -14,6 +16,12 @@
 
 namespace lithify::fleet {
 
+// Of groups that are sorted, as of rewrite::Ordering.
+struct SpillPlace {
+  std::string directory;
+  int64_t bytes_max = 0;  // Of each group.
+};
+
 using MakeRunner =
     std::function<std::unique_ptr<rewrite::GroupRunner>(storage::Store&, int64_t memory_bytes)>;
 
@@ -23,7 +31,7 @@ using MakeRunner =
 // anybody else is replaced or removed (storage/scoped_locations.h). Groups of one job on one
 // snapshot share what was read of it. `clock` and `random` outlive all attempts.
 WorkerService::OpenAttempt OpenTableAttempts(OrderStorageOptions options, MakeRunner make_runner,
-                                             Clock& clock, Random& random);
+                                             Clock& clock, Random& random, SpillPlace spill = {});
 
 }  // namespace lithify::fleet
 

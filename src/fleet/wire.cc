@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/order_text.h"
 #include "base/text.h"
 #include "fleet/data_files.h"
 #include "fleet/strict_json.h"
@@ -35,6 +36,13 @@ struct AddressingName {
 constexpr AddressingName kAddressingNames[] = {{storage::S3Addressing::kAuto, "auto"},
                                                {storage::S3Addressing::kPath, "path"},
                                                {storage::S3Addressing::kVirtual, "virtual"}};
+
+struct CurveName {
+  Curve value;
+  const char* name;
+};
+constexpr CurveName kCurveNames[] = {
+    {Curve::kNone, "none"}, {Curve::kZOrder, "zorder"}, {Curve::kHilbert, "hilbert"}};
 
 template <typename Names, typename T>
 const char* NameOf(const Names& names, T value) {
@@ -127,6 +135,47 @@ Result<Secret> WriteSecret(const Json& json) {
   return secret;
 }
 
+// --- orders of rows ------------------------------------------------------------------------------
+
+Json OrderJson(const RowOrder& order) {
+  Json fields = Json::array();
+  for (const OrderField& field : order.fields) {
+    fields.push_back({{"field_id", field.field_id},
+                      {"column", field.column},
+                      {"transform", field.transform},
+                      {"ascending", field.ascending},
+                      {"nulls_first", field.nulls_first}});
+  }
+  return {{"curve", NameOf(kCurveNames, order.curve)}, {"fields", std::move(fields)}};
+}
+
+OrderField OrderFieldOf(const Json& json, Members& parent) {
+  Members in(json, "order.fields", parent.code());
+  OrderField field;
+  field.field_id = static_cast<int>(in.Integer("field_id", 1, std::numeric_limits<int>::max()));
+  field.column = in.Text("column", kNameBytesMax);
+  field.transform = in.Text("transform", kNameBytesMax);
+  field.ascending = in.Bool("ascending");
+  field.nulls_first = in.Bool("nulls_first");
+  if (const Status good = in.Finish(); !good) parent.Problem("fields", good.error().message);
+  return field;
+}
+
+RowOrder RowOrderOf(const Json& json, Members& parent) {
+  Members in(json, "order", parent.code());
+  RowOrder order;
+  order.curve = ValueOf(kCurveNames, in, "curve");
+  for (const Json& item : in.List("fields", kOrderFieldsMax)) {
+    order.fields.push_back(OrderFieldOf(item, in));
+  }
+  const size_t most = order.curve == Curve::kNone ? kOrderFieldsMax : kCurveColumnsMax;
+  if (order.fields.empty() || order.fields.size() > most) {
+    in.Problem("fields", "are none or too many");
+  }
+  if (const Status good = in.Finish(); !good) parent.Problem("order", good.error().message);
+  return order;
+}
+
 // --- results -------------------------------------------------------------------------------------
 
 Json DigestJson(const ContentDigest& digest) {
@@ -164,19 +213,22 @@ Json ReportJson(const rewrite::GroupReport& report) {
                        {"footer_bytes", output.footer_bytes},
                        {"digest", DigestJson(output.digest)}});
   }
-  return {{"outputs", std::move(outputs)},
-          {"rows_per_input", report.rows_per_input},
-          {"rows_in", report.rows_in},
-          {"rows_deleted", report.rows_deleted},
-          {"rows_out", report.rows_out},
-          {"bytes_in", report.bytes_in},
-          {"bytes_out", report.bytes_out},
-          {"digest_in", DigestJson(report.digest_in)},
-          {"digest_complete", report.digest_complete},
-          {"tiers", Json(report.tiers)},
-          {"splices", Json(report.splices)},
-          {"recoded", Json(report.recoded)},
-          {"notes", report.notes}};
+  Json json = {{"outputs", std::move(outputs)},
+               {"rows_per_input", report.rows_per_input},
+               {"rows_in", report.rows_in},
+               {"rows_deleted", report.rows_deleted},
+               {"rows_out", report.rows_out},
+               {"bytes_in", report.bytes_in},
+               {"bytes_out", report.bytes_out},
+               {"digest_in", DigestJson(report.digest_in)},
+               {"digest_complete", report.digest_complete},
+               {"tiers", Json(report.tiers)},
+               {"splices", Json(report.splices)},
+               {"recoded", Json(report.recoded)},
+               {"notes", report.notes}};
+  if (report.came_in_order) json["came_in_order"] = true;
+  if (report.spilled_bytes != 0) json["spilled_bytes"] = report.spilled_bytes;
+  return json;
 }
 
 rewrite::OutputFile OutputOf(const Json& json, Members& parent) {
@@ -210,6 +262,9 @@ rewrite::GroupReport ReportOf(const Json& json, Members& parent) {
   report.splices = in.Counts("splices", kListMax);
   report.recoded = in.Counts("recoded", kListMax);
   report.notes = in.Texts("notes", kListMax, kErrorBytesMax);
+  // Of sorted groups alone.
+  if (in.Has("came_in_order")) report.came_in_order = in.Bool("came_in_order");
+  if (in.Has("spilled_bytes")) report.spilled_bytes = in.Integer("spilled_bytes", 0, kMax);
   if (const Status good = in.Finish(); !good) parent.Problem("report", good.error().message);
   return report;
 }
@@ -389,6 +444,9 @@ Result<Secret> EncodeOrder(const GroupOrder& order) {
                {"memory_bytes", order.memory_bytes},
                {"s3", LoansJson(order.loans)}};
   if (task.output_spec_id) json["output_spec_id"] = *task.output_spec_id;
+  // A worker that does not know them refuses the order: none that does not sort says it did.
+  if (task.order) json["order"] = OrderJson(*task.order);
+  if (task.sort_order_id) json["sort_order_id"] = *task.sort_order_id;
   return WriteSecret(json);
 }
 
@@ -417,6 +475,14 @@ Result<GroupOrder> DecodeOrder(std::string_view body) {
     task.output_spec_id =
         static_cast<int>(in.Integer("output_spec_id", 0, std::numeric_limits<int>::max()));
   }
+  if (in.Has("order")) task.order = RowOrderOf(in.Object("order", 2), in);
+  if (in.Has("sort_order_id")) {
+    task.sort_order_id =
+        static_cast<int>(in.Integer("sort_order_id", 1, std::numeric_limits<int>::max()));
+    if (!task.order) in.Problem("sort_order_id", "is there without order");
+  }
+  if (task.order && task.output_spec_id)
+    in.Problem("order", "and output_spec_id exclude each other");
   order.memory_bytes = in.Integer("memory_bytes", 0, kMax);
   order.loans = LoansOf(in);
   LITHIFY_TRY(in.Finish());

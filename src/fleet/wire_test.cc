@@ -176,7 +176,7 @@ TEST_F(HostileOrder, IsTakenAsItIs) { EXPECT_EQ(Refusal(), ""); }
 TEST_F(HostileOrder, EveryMemberMissingOrOfAnotherType) {
   const nlohmann::json good = json_;
   for (const auto& [name, value] : good.items()) {
-    if (name == "output_spec_id") continue;
+    if (name == "output_spec_id" || name == "order" || name == "sort_order_id") continue;
     json_ = good;
     json_.erase(name);
     EXPECT_NE(Refusal().find(name), std::string::npos) << name;
@@ -230,6 +230,52 @@ TEST_F(HostileOrder, Ranges) {
   refused("group_file_paths", nlohmann::json::array({1}));
   refused("group_file_paths", std::vector<std::string>(kFilesMax + 1, "x"));
   refused("s3", std::vector<nlohmann::json>(kLoansMax + 1, good["s3"][0]));
+}
+
+// A worker that would not sort as it is told must not take the order.
+TEST_F(HostileOrder, OrdersOfRows) {
+  json_.erase("output_spec_id");
+  const nlohmann::json field = {{"field_id", 3},
+                                {"column", "ts"},
+                                {"transform", "day"},
+                                {"ascending", true},
+                                {"nulls_first", false}};
+  json_["order"] = {{"curve", "none"}, {"fields", nlohmann::json::array({field})}};
+  json_["sort_order_id"] = 2;
+  EXPECT_EQ(Refusal(), "");
+  const nlohmann::json good = json_;
+  const auto refused = [&](const char* what) {
+    EXPECT_NE(Refusal().find("order"), std::string::npos) << what;
+    json_ = good;
+  };
+  for (const auto& [name, value] : field.items()) {
+    json_["order"]["fields"][0].erase(name);
+    refused(name.c_str());
+    json_["order"]["fields"][0][name] = nlohmann::json::array();
+    refused(name.c_str());
+  }
+  json_["order"]["fields"][0]["field_id"] = 0;
+  refused("no field");
+  json_["order"]["fields"][0]["collation"] = "de";
+  refused("not known");
+  json_["order"]["fields"] = nlohmann::json::array();
+  refused("no fields");
+  json_["order"]["fields"] = std::vector<nlohmann::json>(101, field);
+  refused("too many fields");
+  json_["order"]["curve"] = "peano";
+  refused("unknown curve");
+  json_["order"]["curve"] = "zorder";
+  EXPECT_EQ(Refusal(), "");
+  json_["order"]["fields"] = std::vector<nlohmann::json>(9, field);
+  refused("too many of a curve");
+  json_["order"].erase("curve");
+  refused("no curve");
+  json_["sort_order_id"] = 0;
+  refused("unsorted is no order");
+  json_.erase("order");
+  refused("an id without an order");
+  json_["output_spec_id"] = 1;
+  refused("rows that move");
 }
 
 TEST(Wire, HostileText) {

@@ -30,12 +30,30 @@ class WireWorld {
     task.sizes.min = 1 + Number() / 4;
     task.sizes.target = task.sizes.min + Number() / 4;
     task.sizes.max = task.sizes.target + Number() / 4;
-    if (Flip()) task.output_spec_id = static_cast<int>(Below(9));
+    if (Flip()) {
+      task.output_spec_id = static_cast<int>(Below(9));
+    } else if (Flip()) {
+      task.order = RowsBy();
+      if (Flip()) task.sort_order_id = static_cast<int>(1 + Below(9));
+    }
     task.max_output_partitions = 1 + static_cast<int64_t>(Below(1000));
     task.verify = static_cast<rewrite::Verify>(Below(3));
     order.attempt = "0193a1b2-0000-7000-9000-" + std::to_string(100000000000 + Below(900000000000));
     order.loans = Loans();
     order.memory_bytes = Number();
+    return order;
+  }
+
+  RowOrder RowsBy() {
+    RowOrder order;
+    order.curve = static_cast<Curve>(Below(3));
+    for (uint64_t i = 0; i <= Below(6); ++i) {
+      order.fields.push_back({.field_id = static_cast<int>(1 + Below(99)),
+                              .column = Text(),
+                              .transform = Flip() ? "identity" : "bucket[16]",
+                              .ascending = Flip(),
+                              .nulls_first = Flip()});
+    }
     return order;
   }
 
@@ -162,6 +180,8 @@ class WireWorld {
     report.splices = Counts();
     report.recoded = Counts();
     for (uint64_t i = Below(3); i > 0; --i) report.notes.push_back(Text());
+    report.came_in_order = Flip();
+    if (Flip()) report.spilled_bytes = Number();
     return report;
   }
 
@@ -195,6 +215,7 @@ inline std::string Difference(const group::GroupResult& a, const group::GroupRes
                           x.row_groups == y.row_groups && x.digest == y.digest &&
                           x.footer_bytes == y.footer_bytes);
   }
+  compare("sorting", r.came_in_order == s.came_in_order && r.spilled_bytes == s.spilled_bytes);
   compare("counts", r.rows_per_input == s.rows_per_input && r.rows_in == s.rows_in &&
                         r.rows_deleted == s.rows_deleted && r.rows_out == s.rows_out &&
                         r.bytes_in == s.bytes_in && r.bytes_out == s.bytes_out);

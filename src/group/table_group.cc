@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "base/from_exception.h"
+#include "base/order_mark.h"
 #include "group/deletes.h"
 #include "group/live_files.h"
 #include "group/repartition.h"
 #include "group/target.h"
 #include "table/iceberg_metadata.h"
+#include "table/iceberg_order.h"
 #include "table/iceberg_snapshot.h"
 
 namespace lithify::group {
@@ -53,7 +55,7 @@ int64_t Whole(double bytes) {
 }
 
 iceberg::DataFile ToDataFile(const iceberg::PartitionKey& key, const std::string& location,
-                             const rewrite::OutputFile& output) {
+                             const rewrite::OutputFile& output, std::optional<int> sort_order_id) {
   iceberg::DataFile file;
   file.content = iceberg::FileContent::kData;
   file.file_path = location + output.name;
@@ -69,6 +71,7 @@ iceberg::DataFile ToDataFile(const iceberg::PartitionKey& key, const std::string
   file.lower_bounds = output.metrics.lower_bounds;
   file.upper_bounds = output.metrics.upper_bounds;
   file.split_offsets = output.split_offsets;
+  file.sort_order_id = sort_order_id;
   return file;
 }
 
@@ -130,8 +133,24 @@ class TableGroup {
     return Fail(Code::kInternal, "the files of one group are of several partitions", task_.table);
   }
 
+  // What a file is stamped with must be true whoever planned it.
+  Status CheckStamp() const {
+    if (!task_.sort_order_id) return {};
+    const auto declared = table::OrderWithId(*task_.sort_order_id, view_.metadata);
+    if (declared && task_.order == *declared) return {};
+    return Fail(Code::kInvalid,
+                "the order of the rows is not sort order " + std::to_string(*task_.sort_order_id) +
+                    " of the table",
+                task_.table, "load the table and plan again");
+  }
+
   Status RewriteInto() {
     if (data_files_.empty()) return Fail(Code::kInternal, "a group without files", task_.table);
+    if (task_.order && task_.output_spec_id) {
+      return Fail(Code::kInvalid, "rows cannot be sorted while they move to another partition spec",
+                  task_.table);
+    }
+    LITHIFY_TRY(CheckStamp());
     LITHIFY_TRY(cancel_.Check());
     LITHIFY_TRY_ASSIGN(auto inputs, MakeInputs());
     const DeleteScope scope{.locations = services_.locations,
@@ -236,8 +255,16 @@ class TableGroup {
     request.verify = task_.verify;
     request.threads = bounds_.threads;
     request.memory_bytes = options.memory_bytes;
-    request.new_name = [this] {
-      return MakeUuidV7(services_.clock, services_.random) + ".parquet";
+    std::string suffix;
+    if (task_.order) {
+      request.ordering = std::make_shared<const rewrite::Ordering>(
+          rewrite::Ordering{.order = *task_.order,
+                            .spill_directory = bounds_.spill_directory,
+                            .spill_bytes_max = bounds_.spill_bytes_max});
+      suffix = OrderSuffix(*task_.order, task_.job_id, task_.number);
+    }
+    request.new_name = [this, suffix = suffix + ".parquet"] {
+      return MakeUuidV7(services_.clock, services_.random) + suffix;
     };
     request.turn_to_load = bounds_.turn_to_load;
     request.on_progress = options.on_progress;
@@ -257,7 +284,7 @@ class TableGroup {
     LITHIFY_TRY_ASSIGN(auto report, runner->Run(request, cancel_));
     std::ranges::move(notes, std::back_inserter(report.notes));
     for (const rewrite::OutputFile& output : report.outputs) {
-      result_.outputs.push_back(ToDataFile(key, location, output));
+      result_.outputs.push_back(ToDataFile(key, location, output, task_.sort_order_id));
     }
     return report;
   }

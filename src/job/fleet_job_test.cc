@@ -299,6 +299,7 @@ TEST_F(FleetJobTest, R141NoResultThatIsNotRightReachesTheTable) {
        [](auto& r) { r.outputs[0].content = iceberg::FileContent::kPositionDeletes; }},
       {"no Parquet file with rows", [](auto& r) { r.outputs[0].file_format = "ORC"; }},
       {"no Parquet file with rows", [](auto& r) { r.outputs[0].record_count = 0; }},
+      {"another sort order", [](auto& r) { r.outputs[0].sort_order_id = 1; }},
       {"named twice", [](auto& r) { r.outputs.push_back(r.outputs[0]); }},
       {"footer has 38 rows", [](auto& r) { ++r.outputs[0].record_count; }},
       {"the outputs have 0 rows", [](auto& r) { r.outputs.clear(); }},

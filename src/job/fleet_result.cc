@@ -163,6 +163,9 @@ Status CheckOutputs(const FleetCheck& check, const group::GroupResult& result) {
         output.record_count <= 0 || output.file_size_in_bytes <= 0) {
       return Wrong("an output is no Parquet file with rows", path);
     }
+    if (output.sort_order_id != check.task.sort_order_id) {
+      return Wrong("an output is stamped with another sort order than it was asked for", path);
+    }
     if (!paths.insert(path).second) return Wrong("an output is named twice", path);
     rows += output.record_count;
     LITHIFY_TRY(CheckFooter(check, output, FirstRead(footers, path)));

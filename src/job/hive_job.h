@@ -61,6 +61,9 @@ struct HiveSettings {
   // (Q3). Zero: no claims are made, and none are heeded.
   Duration claim_ttl = std::chrono::minutes(15);
   rewrite::OutputShape shape;  // `outputs` is set per plan.
+  // Rows of each rewrite are brought into it; null: they stay as they are. What is rewritten does
+  // not depend on it (docs/COMPACTION.md).
+  std::shared_ptr<const rewrite::Ordering> ordering = {};
   rewrite::Verify verify = rewrite::Verify::kSample;
   int threads = 1;             // --jobs: all worker threads together.
   int partitions_at_once = 1;  // Bounded by threads.

@@ -328,6 +328,7 @@ rewrite::GroupRequest PartitionRun::MakeRequest() {
     inputs_as_planned_.push_back({id_.key_prefix + name, file.size, file.modified});
   }
   request.rows = MakeRowRule(LayoutOf(settings_, id_), id_);
+  request.ordering = settings_.ordering;
   request.shape = settings_.shape;
   request.shape.outputs = outcome_.plan.outputs;
   request.shape.outputs_max = static_cast<int>(request.inputs.size()) - 1;

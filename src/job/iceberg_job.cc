@@ -1,5 +1,6 @@
 #include "job/iceberg_job.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "commit/iceberg_commit.h"
@@ -8,7 +9,6 @@
 #include "job/iceberg_audit.h"
 #include "job/iceberg_load.h"
 #include "job/iceberg_rewrite.h"
-#include "table/iceberg_value.h"
 
 namespace lithify::job {
 namespace {
@@ -20,19 +20,22 @@ Result<T> Ended(AuditedCall& call, Result<T> changed, int64_t snapshot_id) {
   return changed;
 }
 
-// The column by which rows are sorted in the first place, if bounds of files say something of its
-// order; else null.
-const iceberg::Field* SortKeyOf(const iceberg::TableMetadata& table) {
-  const iceberg::SortOrder* order = table.FindSortOrder(table.default_sort_order_id);
-  if (order == nullptr || order->fields.empty()) return nullptr;
-  const iceberg::SortField& first = order->fields.front();
-  using enum table::Transform::Kind;
-  const auto kind = table::ParseTransform(first.transform).kind;
-  const bool ordered = kind == kIdentity || kind == kTruncate || kind == kYear || kind == kMonth ||
-                       kind == kDay || kind == kHour;
-  if (!ordered || first.source_ids.size() != 1) return nullptr;
-  const iceberg::Field* field = iceberg::FindField(table.schema(), first.source_ids.front());
-  return field != nullptr && field->type.primitive() ? field : nullptr;
+// A plan that does nothing, and says why for each partition.
+plan::RewritePlan Unplanned(const iceberg::LiveSet& live, const std::string& why) {
+  plan::RewritePlan plan;
+  plan.skip_reason = why;
+  for (size_t p = 0; p < live.partitions.size(); ++p) {
+    plan::PartitionVerdict& verdict = plan.partitions.emplace_back();
+    verdict.partition = static_cast<int32_t>(p);
+    verdict.state = plan::PartitionState::kUnsupported;
+    verdict.reason = why;
+  }
+  for (const iceberg::LiveDataFile& file : live.data_files) {
+    plan::PartitionVerdict& verdict = plan.partitions[static_cast<size_t>(file.partition)];
+    ++verdict.files;
+    verdict.bytes += std::max<int64_t>(0, file.size);
+  }
+  return plan;
 }
 
 Result<DebtResult> Look(const IcebergServices& services, const IcebergSettings& settings,
@@ -44,11 +47,23 @@ Result<DebtResult> Look(const IcebergServices& services, const IcebergSettings& 
   LITHIFY_TRY_ASSIGN(auto table, LoadAudited(services, ident,
                                              MakeEvent(services, settings, ident, "table_health",
                                                        JobId(services, settings))));
-  const plan::RewriteOptions resolved = WithTableDefaults(options, table.metadata);
+  plan::RewriteOptions wanted = options;
+  auto found = ResolveOptions(wanted, table.metadata);
+  std::string unplanned;
+  if (!found) {
+    // A verdict on the table, and nothing that is wrong with the look (T5).
+    unplanned = found.error().ToString();
+    wanted.strategy = plan::Strategy::kBinpack;
+    found = ResolveOptions(wanted, table.metadata);
+  }
+  if (!found) return Fail(std::move(found.error()));
+  const plan::RewriteOptions& resolved = *found;
   LITHIFY_TRY(plan::CheckOptions(resolved));
   if (const iceberg::Snapshot* head = table.metadata.RefSnapshot("main")) {
+    const PlanKey key = with_plan || resolved.sort ? KeyOf(resolved, table.metadata) : PlanKey();
     const group::LiveSetOptions load{.filter = nullptr,
-                                     .key = with_plan ? SortKeyOf(table.metadata) : nullptr,
+                                     .key = key.field,
+                                     .key_transform = key.transform,
                                      .threads = settings.threads,
                                      .cancel = nullptr};
     auto loaded = group::LoadLiveFiles(services.locations, table.metadata, *head, load);
@@ -61,7 +76,8 @@ Result<DebtResult> Look(const IcebergServices& services, const IcebergSettings& 
   const iceberg::DeleteIndex index(result.live);
   result.health.health = plan::AssessHealth(table.metadata, result.live, index, resolved);
   if (with_plan) {
-    result.plan = plan::PlanRewrite(result.live, index, resolved);
+    result.plan = unplanned.empty() ? plan::PlanRewrite(result.live, index, resolved)
+                                    : Unplanned(result.live, unplanned);
     for (const iceberg::PartitionKey& key : result.live.partitions) {
       result.partition_names.push_back(group::PartitionName(table.metadata, key));
     }

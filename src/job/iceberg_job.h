@@ -61,6 +61,10 @@ struct IcebergSettings {
   rewrite::Verify verify = rewrite::Verify::kSample;
   int threads = 1;
   int64_t memory_bytes = int64_t{1} << 30;
+  // Where sorting keeps what does not fit the memory, as of rewrite::Ordering. Of this process:
+  // workers have their own.
+  std::string spill_directory;
+  int64_t spill_bytes_max = 0;
 };
 
 struct RewriteRequest {

@@ -1,10 +1,32 @@
 #include "job/iceberg_load.h"
 
+#include <utility>
+
+#include "base/order_text.h"
 #include "group/live_files.h"
 #include "group/target.h"
 #include "job/iceberg_job.h"
+#include "table/iceberg_order.h"
 
 namespace lithify::job {
+namespace {
+
+Result<table::TableOrder> WantedOrder(const plan::RewriteOptions& options,
+                                      const iceberg::TableMetadata& table) {
+  table::TableOrder wanted;
+  if (options.sort_order.empty()) {
+    LITHIFY_TRY_ASSIGN(wanted, table::DeclaredOrder(table));
+  } else {
+    LITHIFY_TRY_ASSIGN(const RowOrder order, ParseRowOrder(options.sort_order));
+    LITHIFY_TRY_ASSIGN(wanted, table::BindOrder(order, table));
+  }
+  if (options.strategy != plan::Strategy::kZorder || wanted.order.curve != Curve::kNone) {
+    return wanted;
+  }
+  return table::AlongCurve(std::move(wanted), Curve::kZOrder);
+}
+
+}  // namespace
 
 Error IfMovedOn(const IcebergServices& services, const catalog::LoadedTable& seen, Error error) {
   if (error.code != Code::kNotFound) return error;
@@ -28,8 +50,8 @@ Result<iceberg::LiveSet> LoadLiveSet(storage::Locations& locations,
   return live;
 }
 
-plan::RewriteOptions WithTableDefaults(plan::RewriteOptions options,
-                                       const iceberg::TableMetadata& table) {
+Result<plan::RewriteOptions> ResolveOptions(plan::RewriteOptions options,
+                                            const iceberg::TableMetadata& table) {
   const FileSizes sizes = group::WithTableDefaults({.target = options.target_file_size_bytes,
                                                     .min = options.min_file_size_bytes,
                                                     .max = options.max_file_size_bytes},
@@ -37,7 +59,32 @@ plan::RewriteOptions WithTableDefaults(plan::RewriteOptions options,
   options.target_file_size_bytes = sizes.target;
   options.min_file_size_bytes = sizes.min;
   options.max_file_size_bytes = sizes.max;
+  options.sort.reset();
+  if (options.strategy == plan::Strategy::kBinpack) return options;
+  auto wanted = WantedOrder(options, table);
+  if (wanted) {
+    const bool ranges = table::RangeField(wanted->order) != nullptr;
+    options.sort = plan::SortTarget{.order = std::move(wanted->order),
+                                    .sort_order_id = wanted->sort_order_id,
+                                    .ranges = ranges};
+    return options;
+  }
+  if (!options.binpack_if_unsorted) return Fail(std::move(wanted.error()));
+  options.strategy = plan::Strategy::kBinpack;
+  options.unsorted_because = wanted.error().message;
   return options;
+}
+
+PlanKey KeyOf(const plan::RewriteOptions& resolved, const iceberg::TableMetadata& table) {
+  RowOrder order;
+  if (resolved.sort) {
+    order = resolved.sort->order;
+  } else if (auto declared = table::DeclaredOrder(table)) {
+    order = std::move(declared->order);
+  }
+  const OrderField* first = table::RangeField(order);
+  if (first == nullptr) return {};
+  return {iceberg::FindField(table.schema(), first->field_id), first->transform};
 }
 
 }  // namespace lithify::job

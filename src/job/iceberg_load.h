@@ -3,6 +3,9 @@
 #ifndef LITHIFY_JOB_ICEBERG_LOAD_H_
 #define LITHIFY_JOB_ICEBERG_LOAD_H_
 
+#include <string>
+
+#include "base/iceberg.h"
 #include "base/result.h"
 #include "catalog/catalog.h"
 #include "job/iceberg_job.h"
@@ -15,9 +18,18 @@ namespace lithify::job {
 // that fails with anything but kNotFound. Other errors stay as they are.
 Error IfMovedOn(const IcebergServices& services, const catalog::LoadedTable& seen, Error error);
 
-// rewrite_data_files takes what the caller did not set from the table (group/target.h).
-plan::RewriteOptions WithTableDefaults(plan::RewriteOptions options,
-                                       const iceberg::TableMetadata& table);
+// What the caller did not set, from the table (group/target.h), and the order of a sort. Errors: as
+// of ParseRowOrder(), BindOrder() and DeclaredOrder(), unless `binpack_if_unsorted`.
+Result<plan::RewriteOptions> ResolveOptions(plan::RewriteOptions options,
+                                            const iceberg::TableMetadata& table);
+
+// The column whose bounds tell where files lie in the order of a sort. Of other strategies, the
+// first one of the table's own order, which reads look for. A null `field`: there is none.
+struct PlanKey {
+  const iceberg::Field* field = nullptr;  // Of the table's current schema.
+  std::string transform = "identity";
+};
+PlanKey KeyOf(const plan::RewriteOptions& resolved, const iceberg::TableMetadata& table);
 
 }  // namespace lithify::job
 

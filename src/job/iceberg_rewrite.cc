@@ -47,6 +47,11 @@ constexpr int64_t kMetadataBytesMax = 256 * kMiB;
 constexpr int64_t kMovedRecordBytes = 16;
 constexpr int64_t kMovedRecordsMin = 1 << 20;
 
+// The place of a row in the order takes 4 bytes, of half of the memory of its group.
+constexpr int64_t kSortedRecordBytes = 8;
+constexpr int64_t kSortedRecordsMin = 1 << 20;
+constexpr int64_t kSortedRecordsMax = (int64_t{1} << 32) - 1;
+
 Duration BackOff(int attempt) { return std::chrono::milliseconds(50) * (1 << (attempt - 1)); }
 
 }  // namespace
@@ -131,16 +136,19 @@ Result<bool> IcebergRewrite::Attempt() {
   return outcome;
 }
 
-Status IcebergRewrite::Load() {
-  work_.clear();
-  stop_ = false;
-  LITHIFY_TRY_ASSIGN(table_, LoadAudited(services_, request_.ident, Event(Phase::kIntent)));
-  metadata_.Recheck();
-  const iceberg::TableMetadata& metadata = table_.metadata;
-  if (metadata.has_encryption) {
-    return Fail(Code::kUnsupported, "the table is encrypted", result_.table);
+// What this attempt plans with.
+Status IcebergRewrite::Resolve(const iceberg::TableMetadata& metadata) {
+  LITHIFY_TRY_ASSIGN(options_, ResolveOptions(options_, metadata));
+  if (options_.sort) {
+    // A group's numbers of rows must fit its share of the memory.
+    options_.max_sorted_group_records = std::clamp<int64_t>(
+        settings_.memory_bytes / kSortedRecordBytes, kSortedRecordsMin, kSortedRecordsMax);
+  } else if (!options_.sort_order.empty() && options_.unsorted_because.empty() &&
+             result_.attempts == 1) {
+    result_.notes.push_back(
+        "sort_order is ignored: the strategy is binpack, which leaves rows in "
+        "their order");
   }
-  options_ = WithTableDefaults(options_, metadata);
   if (request_.output_spec_id) {
     // Whether it can be followed is told before anything is read.
     const auto rule = group::MakePartitionRule(metadata, *request_.output_spec_id,
@@ -150,7 +158,19 @@ Status IcebergRewrite::Load() {
     const int64_t memory = settings_.memory_bytes / std::max(1, settings_.threads);
     options_.max_moved_group_records = std::max(kMovedRecordsMin, memory / kMovedRecordBytes);
   }
-  LITHIFY_TRY(plan::CheckOptions(options_));
+  return plan::CheckOptions(options_);
+}
+
+Status IcebergRewrite::Load() {
+  work_.clear();
+  stop_ = false;
+  LITHIFY_TRY_ASSIGN(table_, LoadAudited(services_, request_.ident, Event(Phase::kIntent)));
+  metadata_.Recheck();
+  const iceberg::TableMetadata& metadata = table_.metadata;
+  if (metadata.has_encryption) {
+    return Fail(Code::kUnsupported, "the table is encrypted", result_.table);
+  }
+  LITHIFY_TRY(Resolve(metadata));
   result_.live = {};
   result_.plan = {};
   index_.reset();
@@ -167,7 +187,10 @@ Status IcebergRewrite::Load() {
   delete_target_ = group::WithDroppedColumns(*target_, metadata);
   LITHIFY_TRY_ASSIGN(const auto filter,
                      table::FileFilter::Parse(request_.where, metadata.schema()));
+  const PlanKey by = options_.sort ? KeyOf(options_, metadata) : PlanKey();
   const group::LiveSetOptions load{.filter = request_.where.empty() ? nullptr : &filter,
+                                   .key = by.field,
+                                   .key_transform = by.transform,
                                    .threads = settings_.threads,
                                    .cancel = &cancel_};
   auto live = group::LoadLiveFiles({services_.locations, &metadata_}, metadata, snapshot_, load);
@@ -219,6 +242,10 @@ int IcebergRewrite::GroupsAtOnce() const {
     const int64_t memory =
         moves ? group::PartMemory(settings_.memory_bytes) : settings_.memory_bytes;
     most = std::min(most, memory / 4 / writer_bytes_);
+  }
+  for (const plan::FileGroup& group : groups) {
+    if (!group.sorted || group.records <= 0) continue;
+    most = std::min(most, settings_.memory_bytes / kSortedRecordBytes / group.records);
   }
   return static_cast<int>(std::clamp<int64_t>(most, 1, std::max<int64_t>(1, std::ssize(groups))));
 }
@@ -294,6 +321,10 @@ group::GroupTask IcebergRewrite::Task(size_t g) const {
                         .max_output_partitions = request_.max_output_partitions,
                         .verify = settings_.verify};
   if (group.moves) task.output_spec_id = options_.output_spec_id;
+  if (group.sorted) {
+    task.order = options_.sort->order;
+    task.sort_order_id = options_.sort->sort_order_id;
+  }
   task.data_files.reserve(group.data_files.size());
   for (const int32_t index : group.data_files) {
     task.data_files.push_back(result_.live.data_files[static_cast<size_t>(index)].path);
@@ -311,6 +342,8 @@ Status IcebergRewrite::RewriteGroups() {
   const group::GroupBounds bounds{
       .threads = std::max(1, settings_.threads / at_once),
       .memory_bytes = GroupMemory(),
+      .spill_directory = settings_.spill_directory,
+      .spill_bytes_max = settings_.spill_bytes_max,
       .on_progress = [this](int64_t done) { services_.progress.AddBytes(done); },
       .turn_to_load = [&loads](const CancelFlag& cancel) { return loads.Take(cancel); }};
   work_.resize(groups.size());

@@ -51,6 +51,7 @@ class IcebergRewrite {
   // Fails with the conflict, or for good, unless it may be worth to plan again.
   Status CheckMovedOn(const Error& conflict);
   Status Load();
+  Status Resolve(const iceberg::TableMetadata& metadata);
   bool NothingToDo();
   int64_t WriterBytes() const;
   int GroupsAtOnce() const;

@@ -41,11 +41,21 @@ const std::vector<Column> kRewriteColumns = {
 };
 
 const std::vector<Column> kRewritePlanColumns = {
-    {"partition", kText, true},     {"verdict", kText, false},    {"reason", kText, false},
-    {"files", kInt, false},         {"bytes", kInt, false},       {"groups", kInt, false},
-    {"group_files", kInt, false},   {"group_bytes", kInt, false}, {"outputs", kInt, false},
-    {"row_groups", kInt, true},     {"tiers", kText, true},       {"recoded", kText, true},
+    {"partition", kText, true},
+    {"verdict", kText, false},
+    {"reason", kText, false},
+    {"files", kInt, false},
+    {"bytes", kInt, false},
+    {"groups", kInt, false},
+    {"group_files", kInt, false},
+    {"group_bytes", kInt, false},
+    {"outputs", kInt, false},
+    {"row_groups", kInt, true},
+    {"tiers", kText, true},
+    {"recoded", kText, true},
     {"est_seconds", kDouble, true},
+    {"files_per_key", kDouble, true},
+    {"files_per_key_after", kDouble, true},
 };
 
 const std::vector<Column> kHealthColumns = {
@@ -152,6 +162,12 @@ job::RewriteRequest ReadRewrite(const sql::BoundCall& call, const catalog::Table
   if (const auto branch = call.Text("branch")) request.branch = *branch;
   request.distribution = ReadDistribution(call.Text("distributed").value_or(""));
   request.dry_run = call.Boolean("dry_run").value_or(false);
+  // Only an order implies a sort (R103).
+  request.options.sort_order = call.Text("sort_order").value_or("");
+  const std::string implied = request.options.sort_order.empty() ? "binpack" : "sort";
+  request.options.strategy = plan::ParseStrategy(call.Text("strategy").value_or(implied))
+                                 .value_or(plan::Strategy::kBinpack);
+  Set(request.options.min_overlap_depth, call.Integer("min_overlap_depth"));
   return request;
 }
 
@@ -224,15 +240,21 @@ Rows RewritePlanRows(const job::RewriteResult& r, const plan::CostModel& model) 
     (group.moves ? moved : by_partition[group.partition]).Add(group, explained);
   }
   Rows rows(kRewritePlanColumns);
-  const auto add = [&](std::vector<Cell> row, const PlannedGroups& planned) {
+  const auto add = [&](std::vector<Cell> row, const PlannedGroups& planned,
+                       const std::optional<plan::FilesPerKey>& keys = {}) {
     for (Cell& cell : planned.Cells(model)) row.push_back(std::move(cell));
+    row.resize(row.size() + 2);  // Null.
+    if (keys) {
+      row[row.size() - 2] = keys->before;
+      row[row.size() - 1] = keys->after;
+    }
     rows.Add(std::move(row));
   };
   for (const plan::PartitionVerdict& verdict : r.plan.partitions) {
     add({r.partition_names.at(static_cast<size_t>(verdict.partition)),
          std::string(plan::PartitionStateName(verdict.state)), verdict.reason, verdict.files,
          verdict.bytes},
-        by_partition[verdict.partition]);
+        by_partition[verdict.partition], verdict.files_per_key);
   }
   if (moved.groups > 0) {
     add({Cell(), std::string("candidate"), std::string("rows move to another partition spec"),

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/order_text.h"
 #include "base/text.h"
 #include "sql/lexer.h"
 #include "sql/procedures.h"
@@ -143,6 +144,11 @@ class Converter {
     if (text == nullptr) return WrongType();
     std::string chosen = LowerCase(*text);
     if (std::ranges::find(spec_.choices, chosen) != spec_.choices.end()) return chosen;
+    if (chosen == "zorder" || chosen == "z-order" || chosen == "hilbert") {
+      return Wrong("cannot be " + Shown(*text) + ", which is an order of rows along some columns",
+                   "write sort_order => '" + std::string(chosen == "hilbert" ? chosen : "zorder") +
+                       "(a, b)', with " + std::string(spec_.name) + " => 'sort' or without");
+    }
     return Wrong("cannot be " + Shown(*text) + Meant(chosen, spec_.choices),
                  "it is one of: " + Join(spec_.choices));
   }
@@ -293,7 +299,7 @@ class Binder {
                     std::string(procedure_.name) + " needs the argument " + Shown(spec.name),
                     "write " + std::string(spec.name) + " => " + ExampleOf(spec));
     }
-    return CheckStrategy();
+    return CheckSortOrder();
   }
 
   std::map<std::string_view, BoundValue> TakeValues() { return std::move(values_); }
@@ -370,17 +376,14 @@ class Binder {
     return {};
   }
 
-  Status CheckStrategy() const {
-    const auto not_there = [&](std::string_view name, std::string message) {
-      return Fail(Code::kUnsupported, std::move(message) + " is not there yet",
-                  places_.at(name).ToString(), "use strategy => 'binpack', which is the default");
-    };
-    if (const auto found = values_.find("strategy"); found != values_.end()) {
-      const auto& strategy = std::get<std::string>(found->second);
-      if (strategy != "binpack") return not_there("strategy", "strategy " + Shown(strategy));
-    }
-    if (values_.contains("sort_order")) return not_there("sort_order", "sort_order");
-    return {};
+  // Whether the columns are there is for the table to say.
+  Status CheckSortOrder() const {
+    const auto found = values_.find("sort_order");
+    if (found == values_.end()) return {};
+    auto order = ParseRowOrder(std::get<std::string>(found->second));
+    if (order) return {};
+    return FailAt(places_.at("sort_order"), Shown("sort_order") + ": " + order.error().message,
+                  std::move(order.error().hint));
   }
 
   const Procedure& procedure_;

@@ -15,6 +15,7 @@ namespace {
 using std::chrono::days;
 using std::chrono::hours;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 Result<BoundCall> Bound(std::string_view text) {
   auto statement = Parse(text);
@@ -191,13 +192,34 @@ TEST(Bind, T32ArgumentsByPositionAreRefusedWithTheNamedForm) {
             "(next: write snapshot_id => 5)");
 }
 
-TEST(Bind, SortIsNotThereYet) {
-  EXPECT_EQ(ErrorOf("CALL system.rewrite_data_files(table => 't', strategy => 'sort')"),
-            "unsupported: line 1, column 46: strategy \"sort\" is not there yet (next: use "
-            "strategy => 'binpack', which is the default)");
-  EXPECT_EQ(ErrorOf("CALL system.rewrite_data_files(table => 't', sort_order => 'zorder(a, b)')"),
-            "unsupported: line 1, column 46: sort_order is not there yet (next: use strategy => "
-            "'binpack', which is the default)");
+TEST(Bind, R103OrdersAreReadBeforeTheTableIs) {
+  for (const char* good :
+       {"strategy => 'sort'", "strategy => 'SORT', sort_order => 'a, b DESC NULLS LAST'",
+        "sort_order => 'zorder(a, b)'", "strategy => 'binpack', sort_order => 'a'",
+        "options => MAP('sort-order', 'bucket(16, a)', 'min-overlap-depth', '4')"}) {
+    EXPECT_EQ(ErrorOf("CALL system.rewrite_data_files(table => 't', " + std::string(good) + ")"),
+              "bound")
+        << good;
+  }
+  EXPECT_EQ(ErrorOf("CALL system.rewrite_data_files(table => 't', sort_order => 'a dwn')"),
+            "invalid: line 1, column 46: \"sort_order\": unexpected \"dwn\" at character 3 of the "
+            "sort order (next: a direction is ASC or DESC, then NULLS FIRST or NULLS LAST; columns "
+            "are separated by commas)");
+  EXPECT_THAT(ErrorOf("CALL system.rewrite_data_files(table => 't', sort_order => 'zorder()')"),
+              HasSubstr("a column is missing before \")\""));
+  EXPECT_THAT(ErrorOf("CALL system.rewrite_data_files(table => 't', strategy => 'sort', "
+                      "sort_order => '')"),
+              HasSubstr("no column"));
+  EXPECT_THAT(ErrorOf("CALL system.rewrite_data_files(table => 't', min_overlap_depth => 1)"),
+              HasSubstr("must be at least 2"));
+}
+
+// T5.
+TEST(Bind, T5ZorderIsNoStrategyButAnOrder) {
+  EXPECT_EQ(ErrorOf("CALL system.rewrite_data_files(table => 't', strategy => 'zorder')"),
+            "invalid: line 1, column 58: \"strategy\" cannot be \"zorder\", which is an order of "
+            "rows along some columns (next: write sort_order => 'zorder(a, b)', with strategy => "
+            "'sort' or without)");
 }
 
 TEST(Bind, HealthOnlyReads) {

@@ -81,9 +81,22 @@ def test_wrong_options(lake, options):
     assert state(lake) == before
 
 
-def test_strategies_that_are_not_there(lake):
+@pytest.mark.parametrize("options, told", [
+    (("--strategy", "sort"), "declares no sort order"),
+    (("--strategy", "zorder"), "--sort-order 'zorder(a, b)'"),
+    (("--strategy", "shuffle"), "neither binpack nor sort"),
+    (("--sort-order", "idd"), "no column \\\"idd\\\""),
+    (("--sort-order", "id up"), "at character 4"),
+    (("--sort-order", "zorder(id), id"), "a curve stands alone"),
+])
+def test_orders_that_cannot_be_followed(lake, options, told):
+    """R103, T5: nothing is changed, and the answer says what to write."""
     lake.plain()
-    assert fails(lake, "rewrite-data-files", "--strategy", "sort")["error"]["code"] == "unsupported"
+    before = state(lake)
+    error = fails(lake, "rewrite-data-files", *options)["error"]
+    assert error["code"] == "invalid"
+    assert told.replace("\\", "") in json.dumps(error).replace("\\", "")
+    assert state(lake) == before
 
 
 # --- damaged tables -----------------------------------------------------------------------------
