@@ -85,7 +85,7 @@ def test_wrong_options(lake, options):
     (("--strategy", "sort"), "declares no sort order"),
     (("--strategy", "zorder"), "--sort-order 'zorder(a, b)'"),
     (("--strategy", "shuffle"), "neither binpack nor sort"),
-    (("--sort-order", "idd"), "no column \\\"idd\\\""),
+    (("--sort-order", "idd"), 'no column "idd"'),
     (("--sort-order", "id up"), "at character 4"),
     (("--sort-order", "zorder(id), id"), "a curve stands alone"),
 ])
@@ -93,9 +93,9 @@ def test_orders_that_cannot_be_followed(lake, options, told):
     """R103, T5: nothing is changed, and the answer says what to write."""
     lake.plain()
     before = state(lake)
-    error = fails(lake, "rewrite-data-files", *options)["error"]
+    error = fails(lake, "rewrite-data-files", *options, code=cli.USAGE)["error"]
     assert error["code"] == "invalid"
-    assert told.replace("\\", "") in json.dumps(error).replace("\\", "")
+    assert told in f"{error['message']}, {error['hint']}"
     assert state(lake) == before
 
 
