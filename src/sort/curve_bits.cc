@@ -1,5 +1,7 @@
 #include "sort/curve_bits.h"
 
+#include "base/result.h"
+
 namespace lithify::sort {
 namespace {
 
@@ -56,6 +58,7 @@ Interleaver::Interleaver(size_t dimensions) : dimensions_(dimensions) {
 void Interleaver::Interleave(std::span<const std::vector<uint32_t>> columns, size_t rows,
                              uint64_t* high, uint64_t* low) const {
   const size_t n = dimensions_;
+  LITHIFY_CHECK(n > 0 && columns.size() == n, "a position has coordinates in all dimensions");
   if (!wide()) {
     const auto left = static_cast<int>(64 - n * kCoordinateBits);
     for (size_t i = 0; i < rows; ++i) {
