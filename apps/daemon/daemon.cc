@@ -28,6 +28,8 @@ int Run(const char* program, const std::function<int()>& main) {
   }
   // Nobody reads our warnings any more: no reason to end.
   std::signal(SIGPIPE, SIG_IGN);
+  // A write over the limit of a file's size is an error that says so.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return main();
   } catch (const std::exception& error) {

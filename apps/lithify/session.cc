@@ -131,6 +131,9 @@ CancelFlag& CatchSignals() {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // A write over the limit of a file's size (ulimit -f) is an error that says so.
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, nullptr);
   return g_cancel;
 }
 

@@ -97,7 +97,7 @@ pid_t Spawn(const std::vector<std::string>& words, int output) {
   sigset_t usual;
   sigemptyset(&none);
   sigemptyset(&usual);
-  for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD}) sigaddset(&usual, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGCHLD, SIGXFSZ}) sigaddset(&usual, signal);
   int error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   if (error == 0) error = posix_spawn_file_actions_adddup2(&actions, output, 1);
   if (error == 0) error = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
