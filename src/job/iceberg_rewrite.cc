@@ -47,9 +47,10 @@ constexpr int64_t kMetadataBytesMax = 256 * kMiB;
 constexpr int64_t kMovedRecordBytes = 16;
 constexpr int64_t kMovedRecordsMin = 1 << 20;
 
-// The place of a row in the order takes 4 bytes, of half of the memory of its group.
-constexpr int64_t kSortedRecordBytes = 8;
-constexpr int64_t kSortedRecordsMin = 1 << 20;
+// A row takes 13 bytes of its group while it is sorted, besides keys and values, which may take
+// less than what is left (rewrite/sorted_rewrite.cc).
+constexpr int64_t kSortedRecordBytes = 32;
+constexpr int64_t kSortedRecordsMin = 1 << 16;
 constexpr int64_t kSortedRecordsMax = (int64_t{1} << 32) - 1;
 
 Duration BackOff(int attempt) { return std::chrono::milliseconds(50) * (1 << (attempt - 1)); }
