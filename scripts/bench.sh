@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ./dev bench [ARGS…]: see bench/run.py --help; ./dev bench iceberg [ARGS…]: bench/iceberg.py
 # --help; ./dev bench ingest [ARGS…]: bench/ingest.py --help; ./dev bench s3 [ARGS…]: bench/s3.py
-# --help; ./dev bench server [ARGS…]: bench/server.py --help; ./dev bench fleet [ARGS…]:
+# --help; ./dev bench server [ARGS…]: bench/server.py --help; ./dev bench sort [ARGS…]:
+# bench/sort.py --help; ./dev bench fleet [ARGS…]:
 # bench/fleet.py --help, as root; ./dev bench fleet-model [ARGS…]: how rewriting scales over
 # workers, by a model (bench/fleet_model.cc, --help).
 # The peers that are not wheels of the judges are fetched or built first, once: Spark, and two tools
@@ -29,6 +30,10 @@ case "$what" in
   s3)
     shift
     exec "$LITHIFY_PYTHON" "$LITHIFY_ROOT/bench/s3.py" "$@"
+    ;;
+  sort)
+    shift
+    exec "$LITHIFY_PYTHON" "$LITHIFY_ROOT/bench/sort.py" "$@"
     ;;
   fleet-model)
     shift
