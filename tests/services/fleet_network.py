@@ -291,7 +291,9 @@ class NetworkLake(S3Lake):
     def sweep(self):
         """As time goes by; then there is nothing but what the metadata names."""
         self.run("remove-orphan-files", "t", endpoint=self.network.aged.endpoint)
-        assert self.keys() == self.reached("t")
+        # What a liar put outside of the table is nothing that the table's sweep may touch.
+        mine = {key for key in self.keys() if "/t.elsewhere/" not in key}
+        assert mine == self.reached("t"), sorted(mine ^ self.reached("t"))
 
 
 def reason(text):

@@ -334,16 +334,17 @@ def nobody_asked(call, frame):
 
 def by_another_snapshot(call):
     """The table as it was before somebody deleted rows."""
-    body = json.dumps({**call.message, **call.needs}).encode()
+    asked = {name: call.needs[name] for name in ("metadata_location", "snapshot_id")}
+    body = json.dumps({**call.message, **asked}).encode()
     call.told()
     for answer in call.liar.ask(call.kind, body, call.liar.sign(call.kind, body, call.headers)):
         yield opened(answer)
 
 
 def stale_and_denied(call):
-    """The same, and says that it went by the right one. Of files alone to which position deletes
-    apply: of others nobody can tell."""
-    if not any(f"region={name}/" in call.message["group_file_paths"][0] for name in ("r0", "r1")):
+    """The same, and says that it went by the right one. Of the files alone that it needs, to which
+    position deletes apply: of others nobody can tell."""
+    if call.message["group_file_paths"][0] not in call.needs["files"]:
         yield from call.honest()
         return
     for frame in by_another_snapshot(call):

@@ -135,7 +135,9 @@ def test_what_is_not_right_ends_the_job(untouched, liar, honest, lie, says, evid
         table = lake.load("t")
         log = [entry.metadata_file for entry in table.metadata.metadata_log]
         needs = {"metadata_location": log[-1],
-                 "snapshot_id": table.current_snapshot().parent_snapshot_id}
+                 "snapshot_id": table.current_snapshot().parent_snapshot_id,
+                 "files": [entry.file.file_path for entry in lake.data_entries("t")
+                           if entry.file.partition[0] in ("r0", "r1")]}
     liar.tell(lie, **needs)
     head, known = lake.metadata_location("t"), lake.data()
     # What can be said of some groups alone needs one who has them all.
