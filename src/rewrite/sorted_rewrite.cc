@@ -99,7 +99,7 @@ class SortedRewriter {
     // Pages of inputs, on their way.
     const int64_t reading = all / 8;
     memory_ = all - reading - ranks;
-    if (memory_ < all / 4) {
+    if (memory_ < all / 8) {
       return Fail(Code::kLimit,
                   "to sort " + std::to_string(rows_) + " rows takes " + FormatBytes(ranks) +
                       " besides their values, which is more than the memory bound allows",
