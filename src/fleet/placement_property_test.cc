@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/random.h"
+#include "base/draw.h"
 #include "fleet/placement.h"
 
 namespace lithify::fleet {
@@ -25,18 +25,6 @@ using std::chrono::seconds;
 using Kind = Action::Kind;
 
 constexpr uint64_t kSeeds = 3000;
-
-class Draw {
- public:
-  explicit Draw(uint64_t seed) : random_(seed) {}
-  int64_t Between(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random_.Next() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool OneIn(int64_t n) { return Between(1, n) == 1; }
-
- private:
-  SeededRandom random_;
-};
 
 struct SimulatedWorker {
   int life = 0;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "base/draw.h"
 #include "base/text.h"
 #include "plan/iceberg_plan.h"
 #include "plan/iceberg_world_test.h"
@@ -16,18 +16,6 @@ namespace lithify::plan {
 namespace {
 
 using iceberg::DeleteIndex;
-
-class Draw {
- public:
-  explicit Draw(uint64_t seed) : random_(seed) {}
-  int64_t Between(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random_.Next() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool OneIn(int64_t n) { return Between(1, n) == 1; }
-
- private:
-  SeededRandom random_;
-};
 
 struct Shape {
   bool deletes = true;

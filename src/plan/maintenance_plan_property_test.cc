@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/random.h"
+#include "base/draw.h"
 #include "base/text.h"
 #include "plan/maintenance_plan.h"
 
@@ -19,21 +19,11 @@ namespace {
 constexpr double kDay = 86'400;
 using Result = MaintenanceOutcome::Result;
 
-class Draw {
+class Draw : public lithify::Draw {
  public:
-  explicit Draw(uint64_t seed) : random_(seed) {}
-  int64_t Between(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random_.Next() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool OneIn(int64_t n) { return Between(1, n) == 1; }
+  using lithify::Draw::Draw;
   // Of any magnitude between the two.
-  double Spread(double low, double high) {
-    const double u = static_cast<double>(random_.Next() >> 11) * 0x1.0p-53;
-    return low * std::pow(high / low, u);
-  }
-
- private:
-  SeededRandom random_;
+  double Spread(double low, double high) { return low * std::pow(high / low, Unit()); }
 };
 
 std::vector<MaintenanceCandidate> DrawCandidates(Draw& draw) {

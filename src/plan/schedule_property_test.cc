@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
+#include "base/draw.h"
 #include "base/text.h"
 #include "plan/schedule.h"
 
@@ -23,17 +23,10 @@ using std::chrono::seconds;
 constexpr uint64_t kSeeds = 2000;
 const Time kBegin = ParseTime("2026-11-30T12:34:56Z").value();
 
-class Draw {
+class Draw : public lithify::Draw {
  public:
-  explicit Draw(uint64_t seed) : random_(seed) {}
-  int64_t Between(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random_.Next() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool OneIn(int64_t n) { return Between(1, n) == 1; }
+  using lithify::Draw::Draw;
   Duration UpTo(Duration most) { return Duration(Between(0, most.count())); }
-
- private:
-  SeededRandom random_;
 };
 
 ScheduleOptions DrawOptions(Draw& draw) {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/draw.h"
 #include "base/order_mark.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "plan/iceberg_plan.h"
 #include "plan/iceberg_world_test.h"
@@ -23,18 +23,6 @@ using iceberg::KeyRange;
 
 constexpr int64_t kNull = std::numeric_limits<int64_t>::min();  // Sorts first.
 constexpr int64_t kRowBytes = kKiB;
-
-class Draw {
- public:
-  explicit Draw(uint64_t seed) : random_(seed) {}
-  int64_t Between(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random_.Next() % static_cast<uint64_t>(high - low + 1));
-  }
-  bool OneIn(int64_t n) { return Between(1, n) == 1; }
-
- private:
-  SeededRandom random_;
-};
 
 // As text their bounds are cut, and neighbours look as if they shared keys.
 enum class Keys { kNumbers, kTexts, kNone };
