@@ -156,6 +156,9 @@ class SortedRewriter {
     LITHIFY_TRY_ASSIGN(properties_, MakeProperties(group_, request_.shape, *pool_));
     result_.report.notes = group_.notes;
     metadata_ = OutputMetadata(group_, request_, &result_.report.notes);
+    for (size_t leaf = 0; leaf < group_.leaves.size(); ++leaf) {
+      held_bytes_.push_back(HeldBytes(leaf));
+    }
     cuts_ = CutRanks(sorted_.key_begins, RowGroupRowsMax(), std::max(1, request_.shape.outputs));
     sorted_.key_begins = {};
     rows_read_.emplace(rows_, checker_->time_columns(), digested());
@@ -170,7 +173,7 @@ class SortedRewriter {
 
   int64_t RowGroupRowsMax() const {
     int64_t bytes = 0;
-    for (size_t leaf = 0; leaf < group_.leaves.size(); ++leaf) bytes += HeldBytes(leaf) - kMiB;
+    for (const int64_t held : held_bytes_) bytes += held - kMiB;
     const int64_t row_bytes = std::max<int64_t>(1, bytes / std::max<int64_t>(1, rows_));
     return std::clamp<int64_t>(request_.shape.row_group_bytes / row_bytes, 1,
                                request_.shape.row_group_rows);
@@ -183,12 +186,10 @@ class SortedRewriter {
   // Columns that fit side by side go side by side; each of the others gets all threads and all
   // memory, one after the other.
   Status WriteColumns() {
-    const size_t columns = group_.leaves.size();
+    const std::vector<int64_t>& bytes = held_bytes_;
     const int64_t room = memory_ - wait_bytes_;
     const auto threads = static_cast<int64_t>(std::max(1, request_.threads));
-    std::vector<int64_t> bytes(columns);
-    for (size_t leaf = 0; leaf < columns; ++leaf) bytes[leaf] = HeldBytes(leaf);
-    std::vector<size_t> order(columns);
+    std::vector<size_t> order(bytes.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, std::greater<>(), [&](size_t leaf) { return bytes[leaf]; });
     const auto fits = [&](size_t leaf) { return bytes[leaf] <= room / threads; };
@@ -529,6 +530,7 @@ class SortedRewriter {
   std::optional<RowChecker> checker_;
   std::shared_ptr<parquet::WriterProperties> properties_;
   std::map<std::string, std::string> metadata_;
+  std::vector<int64_t> held_bytes_;  // By leaf.
   parquet::SchemaDescriptor schema_;
   std::vector<std::pair<int64_t, int64_t>> cuts_;  // Ranks of each row group.
   std::optional<RowGroupRows> rows_read_;          // In the inputs' order.
