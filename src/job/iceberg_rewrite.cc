@@ -47,9 +47,9 @@ constexpr int64_t kMetadataBytesMax = 256 * kMiB;
 constexpr int64_t kMovedRecordBytes = 16;
 constexpr int64_t kMovedRecordsMin = 1 << 20;
 
-// A row takes 13 bytes of its group while it is sorted (rewrite/sorted_rewrite.cc), of what reading
+// A row takes 17 bytes of its group while it is sorted (rewrite/sorted_rewrite.cc), of what reading
 // ahead and uploads leave of the memory, which keys and values need, too.
-constexpr int64_t kSortedRecordBytes = 64;
+constexpr int64_t kSortedRecordBytes = 80;
 constexpr int64_t kSortedRecordsMin = 1 << 16;
 constexpr int64_t kSortedRecordsMax = (int64_t{1} << 32) - 1;
 

@@ -91,9 +91,10 @@ class SortedRewriter {
 
   // -------------------------------------------------------------------------------------- memory
 
-  // What each row takes until the end: its rank and its hash, and a bit or two.
+  // What each row takes until the end: its place in the order and its hash, a bit or two, and its
+  // rank, for columns that are scattered.
   Status PlanMemory() {
-    constexpr int64_t kBytesPerRow = sizeof(uint32_t) + sizeof(uint64_t) + 1;
+    constexpr int64_t kBytesPerRow = 2 * sizeof(uint32_t) + sizeof(uint64_t) + 1;
     const int64_t ranks = rows_ * kBytesPerRow;
     const int64_t all = reading_.bytes_max();
     // Pages of inputs, on their way.
