@@ -97,6 +97,7 @@ Actions Placement::OnStatus(int w, const WorkerFacts& facts, Duration now) {
   WorkerView& view = worker.view;
   worker.probing = false;
   worker.refusing = false;
+  worker.life_doubts = std::max(0, worker.life_doubts - 1);
   worker.heard = now;
   view.draining = facts.draining;
   view.cap = std::max(1, facts.max_inflight_groups);
@@ -116,7 +117,9 @@ Actions Placement::OnStatus(int w, const WorkerFacts& facts, Duration now) {
     }
   }
   worker.owed.clear();
-  if (view.health == Health::kHealthy) worker.next_probe = now + options_.probe_period;
+  if (view.health == Health::kHealthy) {
+    worker.next_probe = worker.life_doubts > 0 ? now : now + options_.probe_period;
+  }
   view.others = std::max(0, facts.inflight - view.running);
   FailStuck(now, out);
   Fill(now, out);
@@ -622,10 +625,24 @@ Actions Placement::OnAdoptFailed(int64_t id, bool transport, const Error& error,
     return out;
   }
   ++counters_.adoptions_failed;
-  if (transport && At(attempt.worker).view.id == attempt.life) {
-    Rest(At(attempt.worker), error.ToString(), now);
+  Worker& worker = At(attempt.worker);
+  Error why = error;
+  if (worker.view.id == attempt.life) {
+    if (transport) {
+      Rest(worker, error.ToString(), now);
+    } else {
+      // It may have been restarted since it last said who it is. What was asked before does not
+      // tell.
+      worker.life_doubts = worker.probing ? 2 : 1;
+      worker.next_probe = now;
+    }
   }
-  AttemptFailed(id, error, out);
+  if (!transport && error.code == Code::kNotFound) {
+    // What is missing is a result, and nothing of the table: another attempt may well do.
+    why.code = Code::kTransient;
+    why.message = "the worker no longer has its result: " + error.message;
+  }
+  AttemptFailed(id, why, out);
   FailStuck(now, out);
   Fill(now, out);
   return out;
@@ -667,7 +684,7 @@ std::optional<Error> Placement::WhyStuck(Group& group, Duration now) const {
       group.stuck_since.reset();
       return std::nullopt;
     }
-    ++(At(w).well() ? well : others);
+    ++(At(w).well() && At(w).life_doubts == 0 ? well : others);
   }
   if (!group.stuck_since) group.stuck_since = now;
   const bool hope = others > 0 || well == 0;

@@ -170,6 +170,7 @@ class Placement {
     int64_t failures = 0;        // In all;
     int64_t failures_asked = 0;  // when it was asked last.
     bool refusing = false;       // Until it says how it is.
+    int life_doubts = 0;         // Answers to wait for before it counts as the one it was.
     int refusals_in_row = 0;
     int failures_in_row = 0;
     std::optional<Duration> heard;

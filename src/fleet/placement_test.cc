@@ -291,6 +291,33 @@ TEST_F(PlacementTest, WhatAWorkerHasRemovedIsDoneAgain) {
   EXPECT_EQ(HealthOf(0), Health::kHealthy);
 }
 
+TEST_F(PlacementTest, AWorkerThatForgotItsResultIsAskedWhetherItWasRestarted) {
+  Begin(1);
+  Add({20});
+  placement_.OnFinished(0, now_);
+  const Error gone{Code::kNotFound, "no such attempt", "", ""};
+  // The only worker is not taken for one that failed before it has said that it is the same.
+  EXPECT_THAT(Show(placement_.OnAdoptFailed(0, false, gone, now_)), IsEmpty());
+  EXPECT_THAT(Show(placement_.Tick(now_)), ElementsAre("probe 0"));
+  EXPECT_THAT(Show(placement_.OnStatus(0, {.id = "id0, restarted"}, now_)),
+              ElementsAre("start 0>0#1"));
+}
+
+TEST_F(PlacementTest, AWorkerThatForgotItsResultInOneLifeFailedWithTheGroup) {
+  Begin(1);
+  Add({20});
+  placement_.OnFinished(0, now_);
+  const Error gone{Code::kNotFound, "no such attempt", "", ""};
+  placement_.OnAdoptFailed(0, false, gone, now_);
+  placement_.Tick(now_);
+  const Actions actions = Answer(0);
+  ASSERT_FALSE(actions.empty());
+  EXPECT_EQ(actions[0].kind, Action::Kind::kGroupFailed);
+  // Nothing of the table is missing.
+  EXPECT_EQ(actions[0].error.code, Code::kTransient);
+  EXPECT_THAT(actions[0].error.message, HasSubstr("no longer has its result"));
+}
+
 TEST_F(PlacementTest, ALaggingGroupIsRepeatedOnceAndTheFirstResultCounts) {
   Begin(3);
   Add({1000, 1000});
