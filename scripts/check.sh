@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ./dev check [--fast] [STEP…]: everything that must hold before a change lands. Each step counts
-# as one check; the last line is `N passed, N failed`. Steps by name: format style dependencies tidy
-# sanitizers fuzz simulation crash writers services spark ray deploy.
+# as one check; the last line is `N passed, N failed`. Steps by name: format style semconv
+# dependencies tidy sanitizers fuzz simulation crash writers services spark ray deploy.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 prepare_all
@@ -17,6 +17,13 @@ check_format() {
 
 check_style() {
   "$LITHIFY_PYTHON" scripts/tidy.py .
+}
+
+# Names of telemetry: the registry is right, and what is made of it is what it says.
+check_semconv() {
+  with_cache_lock prepare_semconv_tools
+  local python="$LITHIFY_CACHE/semconv/bin/python"
+  "$python" scripts/semconv.py check "$tools/clang-format" && "$python" scripts/semconv_test.py
 }
 
 # The dependency table holds (the configuration fails otherwise) and the link tests pass.
@@ -100,10 +107,10 @@ check_deploy() {
   "$LITHIFY_CACHE/fleet/bin/python" -m pytest tests/deploy -q -p no:cacheprovider
 }
 
-steps=(format style dependencies tidy sanitizers fuzz simulation crash writers services spark ray
-  deploy)
+steps=(format style semconv dependencies tidy sanitizers fuzz simulation crash writers services
+  spark ray deploy)
 if [ "${1:-}" = --fast ]; then
-  steps=(format style dependencies)
+  steps=(format style semconv dependencies)
   shift
 fi
 [ $# -eq 0 ] || steps=("$@")

@@ -179,6 +179,11 @@ prepare_check_tools() {
   make_venv check-tools "$LITHIFY_ROOT/requirements/check.txt"
 }
 
+# What reads the registry of telemetry names.
+prepare_semconv_tools() {
+  make_venv semconv "$LITHIFY_ROOT/requirements/semconv.txt"
+}
+
 # Ray and Kubernetes' schemas: large, and for their own tests only.
 prepare_fleet_tools() {
   make_venv fleet "$LITHIFY_ROOT/requirements/fleet.txt"
