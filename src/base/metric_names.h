@@ -310,6 +310,7 @@ inline constexpr const char* kErrorType = "error.type";
 inline constexpr const char* kLithifyFileCondition = "lithify.file.condition";
 inline constexpr const char* kLithifyFileConditionSized = "sized";
 inline constexpr const char* kLithifyFileConditionSmall = "small";
+inline constexpr const char* kLithifyFileConditionOpen = "open";
 inline constexpr const char* kLithifyFileConditionIrreducible = "irreducible";
 // How a job ended, in the words of the maintenance log.
 inline constexpr const char* kLithifyOutcome = "lithify.outcome";

@@ -131,7 +131,9 @@ class Collector {
       const auto some = decisions.first(std::min(most, decisions.size()));
       decisions = decisions.subspan(some.size());
       Status removed = most == 1 ? RemoveOne(some.front()) : RemoveTogether(some);
-      if (!removed) report_.errors.push_back(std::move(removed.error()));
+      if (removed) continue;
+      report_.unremoved += std::ssize(some);
+      report_.errors.push_back(std::move(removed.error()));
     }
   }
 
@@ -205,6 +207,7 @@ class Collector {
         removed_.push_back(unneeded[i]->name);
         bytes_ += unneeded[i]->size;
       } else if (removed[i].error().code != Code::kNotFound) {
+        ++report_.unremoved;
         report_.errors.push_back(std::move(removed[i].error()).In(keys[i]));
       }
     }

@@ -24,6 +24,7 @@
 #include "base/result.h"
 #include "job/hive_memory.h"
 #include "observe/audit_log.h"
+#include "observe/metrics.h"
 #include "observe/progress.h"
 #include "plan/hive_plan.h"
 #include "rewrite/event_file.h"
@@ -46,6 +47,8 @@ struct HiveServices {
   std::function<Result<std::string>(std::span<const rewrite::CompactionEvent>)> encode_events = {};
   // Shared by all jobs of this process on this tree. Null: the job has one of its own.
   std::shared_ptr<SweepMemory> memory = {};
+  // Where sweeps that are no dry runs are counted (R250-R260); null: nowhere.
+  observe::Metrics* metrics = nullptr;
 };
 
 // A partition that may be rewritten, and how much of it.
@@ -110,6 +113,8 @@ struct PartitionOutcome {
   std::map<std::string, int64_t> recoded;      // Those of tier recode, by reason.
   std::optional<rewrite::TierPlan> tier_plan;  // Of kPlanned; else, or where notes say so, none.
   std::vector<std::string> notes;
+  // Bytes of each live file as the sweep left it; only where HiveServices::metrics is set.
+  std::vector<int64_t> live_file_bytes;
 };
 
 struct GcReport {
@@ -121,6 +126,7 @@ struct GcReport {
   std::vector<Item> removed;  // Dry run: would be removed.
   std::vector<Item> kept;     // Young or ambiguous, with the reason.
   std::vector<Error> errors;
+  int64_t unremoved = 0;  // Files that were to go and would not.
 };
 
 struct SweepReport {
@@ -131,6 +137,7 @@ struct SweepReport {
   int64_t reconciled = 0;  // Intents of dead processes whose outcome was found (T25).
   Duration took = Duration::zero();
   bool cancelled = false;
+  bool whole = false;  // Of all the tree, not of what a filter chose.
 
   int64_t Count(Outcome outcome) const;
   bool failed() const;  // Any kFailed or error.
@@ -190,6 +197,10 @@ class HiveJob {
                            const CancelFlag& cancel);
 
  private:
+  Result<SweepReport> SweepUncounted(
+      const table::PartitionFilter& filter, bool dry_run, const CancelFlag& cancel,
+      const std::function<void(const PartitionOutcome&)>& on_partition);
+
   HiveServices services_;
   HiveSettings settings_;
 };

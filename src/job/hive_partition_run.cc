@@ -93,7 +93,21 @@ PartitionOutcome PartitionRun::End(Status done) {
   outcome_.generation = loaded_.generation();
   outcome_.notes.insert(outcome_.notes.end(), loaded_.notes.begin(), loaded_.notes.end());
   outcome_.took += services_.clock.Monotonic() - begin_;
+  if (services_.metrics != nullptr) outcome_.live_file_bytes = LiveFileBytes();
   return std::move(outcome_);
+}
+
+std::vector<int64_t> PartitionRun::LiveFileBytes() const {
+  const bool committed = outcome_.outcome == Outcome::kCommitted;
+  std::unordered_set<std::string_view> gone;
+  if (committed) gone.insert(outcome_.plan.inputs.begin(), outcome_.plan.inputs.end());
+  std::vector<int64_t> sizes;
+  for (const HiveFile& file : loaded_.state.files) {
+    const bool live = file.state == FileState::kLive || file.state == FileState::kLate;
+    if (live && !gone.contains(file.name)) sizes.push_back(file.size);
+  }
+  if (committed) sizes.insert(sizes.end(), output_bytes_.begin(), output_bytes_.end());
+  return sizes;
 }
 
 Status PartitionRun::Prepare(GcReport* gc) {
@@ -475,6 +489,7 @@ Status PartitionRun::Commit(const rewrite::GroupReport& report) {
   event.inputs = outcome_.plan.inputs;
   for (const rewrite::OutputFile& output : report.outputs) {
     event.outputs.push_back(output.name);
+    output_bytes_.push_back(output.size);
   }
   event.rows = report.rows_out;
   event.bytes_in = report.bytes_in;

@@ -97,6 +97,8 @@ class PartitionRun {
   // The error of a vanished file: a lost race if the manifest moved on (R313).
   Error Vanished(Error error) const;
 
+  // PartitionOutcome::live_file_bytes.
+  std::vector<int64_t> LiveFileBytes() const;
   commit::CommitScope Scope() const;
   observe::AuditEvent MakeEvent(observe::AuditEvent::Phase phase) const;
 
@@ -116,6 +118,7 @@ class PartitionRun {
   bool rewriting_ = false;
   std::vector<storage::ObjectInfo> inputs_as_planned_;
   int rebases_ = 0;
+  std::vector<int64_t> output_bytes_;  // Of the rewrite, file by file.
   PartitionOutcome outcome_;
 };
 

@@ -18,6 +18,7 @@
 #include "job/hive_load.h"
 #include "job/hive_partition_run.h"
 #include "job/hive_reconcile.h"
+#include "job/sweep_metrics.h"
 
 namespace lithify::job {
 namespace {
@@ -51,6 +52,7 @@ void Merge(GcReport& into, GcReport&& from) {
   std::ranges::move(from.removed, std::back_inserter(into.removed));
   std::ranges::move(from.kept, std::back_inserter(into.kept));
   std::ranges::move(from.errors, std::back_inserter(into.errors));
+  into.unremoved += from.unremoved;
 }
 
 // All partitions of one sweep. One bad partition never stops the others (R240).
@@ -200,9 +202,21 @@ bool SweepReport::failed() const {
 Result<SweepReport> HiveJob::Sweep(
     const table::PartitionFilter& filter, bool dry_run, const CancelFlag& cancel,
     const std::function<void(const PartitionOutcome&)>& on_partition) {
+  const Duration begin = services_.clock.Monotonic();
+  auto report = SweepUncounted(filter, dry_run, cancel, on_partition);
+  if (services_.metrics != nullptr && !dry_run) {
+    CountSweep(*services_.metrics, report, services_.clock.Monotonic() - begin);
+  }
+  return report;
+}
+
+Result<SweepReport> HiveJob::SweepUncounted(
+    const table::PartitionFilter& filter, bool dry_run, const CancelFlag& cancel,
+    const std::function<void(const PartitionOutcome&)>& on_partition) {
   LITHIFY_TRY(CheckSettings(services_, settings_));
   const Duration begin = services_.clock.Monotonic();
   SweepReport report;
+  report.whole = filter == table::PartitionFilter();
   auto found = table::FindPartitions(services_.store, settings_.series, filter, cancel);
   if (!found && found.error().code == Code::kCancelled && cancel.requested()) {
     report.cancelled = true;

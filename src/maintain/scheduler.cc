@@ -25,20 +25,6 @@ namespace {
 using observe::AuditEvent;
 using observe::AuditKind;
 
-namespace metric {
-constexpr const char* kTicks = "lithify.maintenance.ticks";
-constexpr const char* kTickErrors = "lithify.maintenance.tick.errors";
-constexpr const char* kJobs = "lithify.maintenance.jobs";
-constexpr const char* kBytes = "lithify.maintenance.rewritten";
-constexpr const char* kSkipped = "lithify.maintenance.skipped";
-constexpr const char* kRefused = "lithify.maintenance.refused";
-constexpr const char* kLeaseHeld = "lithify.maintenance.lease.skipped";
-constexpr const char* kLogMissing = "lithify.maintenance.log.missing";
-constexpr const char* kSmallFiles = "lithify.table.small_files";
-constexpr const char* kDeleteFiles = "lithify.table.delete_files";
-constexpr const char* kDebt = "lithify.table.rewrite_debt";
-}  // namespace metric
-
 constexpr size_t kReasonBytesMax = 2000;  // Of a row of the log.
 
 int64_t Millis(Time t) {
@@ -292,7 +278,8 @@ void TickRun::Audit(const AuditEvent& event) {
 }
 
 void TickRun::Shout(LoudLine line, const catalog::TableIdent* ident, Code code) {
-  services_.metrics.Add(metric::kRefused, 1, {{"lithify.reason", line.what}});
+  services_.metrics.Add(metric::kLithifyMaintenanceRefused, 1,
+                        {{attribute::kLithifyReason, line.what}});
   if (!tick_.plan_only) {
     AuditEvent event = Recorded(
         options_.mode == Mode::kActive ? "maintenance_active" : "maintenance_advisory", {});
@@ -337,7 +324,7 @@ TickReport TickRun::Run() {
   report_.catalog = options_.catalog;
   report_.principal = actor();
   report_.began = Now();
-  services_.metrics.Add(metric::kTicks, 1);
+  services_.metrics.Add(metric::kLithifyMaintenanceTicks, 1);
   if (services_.reads != nullptr) {
     if (Status read = services_.reads->Refresh(report_.began); !read) {
       report_.warnings.push_back("query log: " + read.error().ToString());
@@ -353,8 +340,8 @@ TickReport TickRun::Run() {
 
 void TickRun::RunTables() {
   if (Status looked = Look(); !looked) {
-    services_.metrics.Add(metric::kTickErrors, 1,
-                          {{"error.type", std::string(CodeName(looked.error().code))}});
+    services_.metrics.Add(metric::kLithifyMaintenanceTickErrors, 1,
+                          {{attribute::kErrorType, std::string(CodeName(looked.error().code))}});
     report_.error = looked.error();
     LoudLine line = TellRefusal(options_.catalog, looked.error().ToString(), kGrantNamespaces);
     if (line.what == "no_grant" && !options_.namespaces) {
@@ -387,7 +374,8 @@ void TickRun::RunTrees() {
        .running = [this](const std::string& key, Time started) { MarkRunning(key, started); },
        .done =
            [this](JobLine line) {
-             services_.metrics.Add(metric::kBytes, static_cast<double>(line.bytes_in));
+             services_.metrics.Add(metric::kLithifyMaintenanceRewritten,
+                                   static_cast<double>(line.bytes_in));
              Done(std::move(line));
            },
        .shout = [this](LoudLine line,
@@ -739,7 +727,7 @@ void TickRun::RunJob(const plan::MaintenanceJob& planned) {
       report_.warnings.push_back(work->key +
                                  ": no lease, going on without: " + claim.error().ToString());
     } else if (claim->kind != ClaimResult::Kind::kAcquired) {
-      services_.metrics.Add(metric::kLeaseHeld, 1);
+      services_.metrics.Add(metric::kLithifyMaintenanceLeaseSkipped, 1);
       const std::lock_guard lock(mutex_);
       report_.tables[work->report].reason = "another coordinator works on it: " + claim->holder +
                                             ", until " + FormatTime(claim->until);
@@ -793,7 +781,8 @@ void TickRun::RunClaimed(Work& work, const plan::MaintenanceJob& planned, JobLin
     line.bytes_out = done->bytes_out;
     line.rows_removed = done->rows_removed;
     line.snapshot_id = done->snapshot_id;
-    services_.metrics.Add(metric::kBytes, static_cast<double>(done->bytes_in));
+    services_.metrics.Add(metric::kLithifyMaintenanceRewritten,
+                          static_cast<double>(done->bytes_in));
   } else {
     error = std::move(done.error());
     line.status = job::log_status::kFailed;
@@ -1044,9 +1033,11 @@ void TickRun::MarkRunning(const std::string& key, Time started) {
 }
 
 void TickRun::Done(JobLine line) {
-  services_.metrics.Add(metric::kJobs, 1,
-                        {{"lithify.procedure", line.procedure}, {"lithify.outcome", line.status}});
-  if (line.status == job::log_status::kSkipped) services_.metrics.Add(metric::kSkipped, 1);
+  services_.metrics.Add(
+      metric::kLithifyMaintenanceJobs, 1,
+      {{attribute::kLithifyProcedure, line.procedure}, {attribute::kLithifyOutcome, line.status}});
+  if (line.status == job::log_status::kSkipped)
+    services_.metrics.Add(metric::kLithifyMaintenanceSkipped, 1);
   if (line.status != job::log_status::kSuccess && line.status != job::log_status::kPartial) {
     AuditEvent event = Recorded("maintenance_active", line.job_id);
     event.failed = line.status == job::log_status::kFailed;
@@ -1113,7 +1104,7 @@ void TickRun::ReadLog() {
   auto view = log_->Read(filter, cancel_);
   const bool was_missing = log_missing;
   log_missing = !view && view.error().code == Code::kNotFound;
-  services_.metrics.Set(metric::kLogMissing, log_missing ? 1 : 0);
+  services_.metrics.Set(metric::kLithifyMaintenanceLogMissing, log_missing ? 1 : 0);
   if (!view) {
     // R299: that it is missing is told once.
     if (!log_missing) {
@@ -1195,17 +1186,19 @@ void TickRun::WriteLog() {
 }
 
 void TickRun::CountTables() {
-  for (const char* name : {metric::kSmallFiles, metric::kDeleteFiles, metric::kDebt}) {
-    services_.metrics.Forget(name);
+  for (const metric::Instrument* gauge :
+       {&metric::kLithifyTableSmallFiles, &metric::kLithifyTableDeleteFiles,
+        &metric::kLithifyTableRewriteDebt}) {
+    services_.metrics.Forget(*gauge);
   }
   for (const TableReport& table : report_.tables) {
-    const observe::Attributes of{{"lithify.table", table.table}};
-    const auto set = [&](const char* name, const std::optional<int64_t>& value) {
-      if (value) services_.metrics.Set(name, static_cast<double>(*value), of);
+    const observe::Attributes of{{attribute::kLithifyTable, table.table}};
+    const auto set = [&](const metric::Instrument& gauge, const std::optional<int64_t>& value) {
+      if (value) services_.metrics.Set(gauge, static_cast<double>(*value), of);
     };
-    set(metric::kSmallFiles, table.small_files);
-    set(metric::kDeleteFiles, table.delete_files);
-    set(metric::kDebt, table.est_rewrite_bytes);
+    set(metric::kLithifyTableSmallFiles, table.small_files);
+    set(metric::kLithifyTableDeleteFiles, table.delete_files);
+    set(metric::kLithifyTableRewriteDebt, table.est_rewrite_bytes);
   }
 }
 
@@ -1214,8 +1207,8 @@ void TickRun::CountTables() {
 // What was run and what must not be run again is not known: nothing is, and nothing is written
 // over.
 TickReport Scheduler::WithoutState(Error error) {
-  services_.metrics.Add(metric::kTickErrors, 1,
-                        {{"error.type", std::string(CodeName(error.code))}});
+  services_.metrics.Add(metric::kLithifyMaintenanceTickErrors, 1,
+                        {{attribute::kErrorType, std::string(CodeName(error.code))}});
   TickReport report;
   report.mode = ModeName(options_.mode);
   report.catalog = options_.catalog;

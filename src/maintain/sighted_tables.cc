@@ -72,25 +72,26 @@ TickReport ReportSighted(const job::TableSightings* sightings, const SchedulerOp
   report.catalog = options.catalog;
   report.limits = sightings != nullptr ? kTouchedOnly : kNothing;
   report.began = clock.Now();
-  metrics.Add("lithify.maintenance.ticks", 1);
+  metrics.Add(metric::kLithifyMaintenanceTicks, 1);
   if (sightings != nullptr) {
     for (const job::TableSighting& sighting : sightings->Of(options.catalog)) {
       if (Counts(sighting.look.ident, options))
         report.tables.push_back(Describe(sighting, options));
     }
   }
-  for (const char* name :
-       {"lithify.table.data_files", "lithify.table.delete_files", "lithify.table.file_bytes"}) {
-    metrics.Forget(name);
+  for (const metric::Instrument* gauge :
+       {&metric::kLithifyTableDataFiles, &metric::kLithifyTableDeleteFiles,
+        &metric::kLithifyTableFileSize}) {
+    metrics.Forget(*gauge);
   }
   for (const TableReport& table : report.tables) {
-    const observe::Attributes of{{"lithify.table", table.table}};
-    const auto set = [&](const char* name, const std::optional<int64_t>& value) {
-      if (value) metrics.Set(name, static_cast<double>(*value), of);
+    const observe::Attributes of{{attribute::kLithifyTable, table.table}};
+    const auto set = [&](const metric::Instrument& gauge, const std::optional<int64_t>& value) {
+      if (value) metrics.Set(gauge, static_cast<double>(*value), of);
     };
-    set("lithify.table.data_files", table.data_files);
-    set("lithify.table.delete_files", table.delete_files);
-    set("lithify.table.file_bytes", table.file_bytes_average);
+    set(metric::kLithifyTableDataFiles, table.data_files);
+    set(metric::kLithifyTableDeleteFiles, table.delete_files);
+    set(metric::kLithifyTableFileSize, table.file_bytes_average);
   }
   report.ended = clock.Now();
   return report;

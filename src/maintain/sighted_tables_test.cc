@@ -45,7 +45,7 @@ class SightedTables : public testing::Test {
   std::vector<std::string> Gauges() const {
     std::vector<std::string> lines;
     for (const observe::MetricPoint& point : metrics_.Points()) {
-      if (!point.gauge) continue;
+      if (point.instrument->kind != metric::Kind::kGauge) continue;
       lines.push_back(point.name + " " + point.attributes.at("lithify.table") + " " +
                       std::to_string(static_cast<int64_t>(point.value)));
     }
@@ -77,7 +77,7 @@ TEST_F(SightedTables, SayWhatTheSummarySaysAndThatThereIsNoMore) {
   EXPECT_EQ(table.seen, kNow);
   EXPECT_THAT(Gauges(), UnorderedElementsAre("lithify.table.data_files lake.sales.t 6",
                                              "lithify.table.delete_files lake.sales.t 2",
-                                             "lithify.table.file_bytes lake.sales.t 100"));
+                                             "lithify.table.file.size lake.sales.t 100"));
   const auto again = ParseReport(ReportJson(report, nullptr));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->limits, report.limits);

@@ -44,6 +44,7 @@ struct PartitionFilter {
   std::string partition;
   std::string tenant;         // Decoded; empty: all.
   std::optional<Time> since;  // Buckets that end after this, and partitions without a bucket.
+  bool operator==(const PartitionFilter&) const = default;
 };
 
 struct SkippedPath {

@@ -53,8 +53,8 @@ job::HiveJob JobWorld::Job(storage::Store& seen) {
     }
     return EncodeSimFile(file);
   };
-  return job::HiveJob({seen, *runners_.back(), clock, random, *audit, progress, encode, memory},
-                      settings);
+  return job::HiveJob(
+      {seen, *runners_.back(), clock, random, *audit, progress, encode, memory, metrics}, settings);
 }
 
 HiveManifest JobWorld::Manifest(const std::string& prefix) {

@@ -72,6 +72,7 @@ struct JobWorld {
   LineProgress progress;
   job::HiveSettings settings;  // Without claims: a crashed job's would be in the way of the next.
   std::shared_ptr<job::SweepMemory> memory;  // Null: each job has one of its own.
+  observe::Metrics* metrics = nullptr;
 
  private:
   std::vector<std::unique_ptr<SimRunner>> runners_;
