@@ -25,6 +25,7 @@
 #include "net/http.h"
 #include "observe/progress.h"
 #include "report_text.h"
+#include "telemetry/open_telemetry.h"
 #include "workers/open_fleet.h"
 
 namespace lithify {
@@ -140,15 +141,17 @@ Result<int> RunService(const maintain::Configuration& config, const Options& opt
           ? observe::MakeProgress(STDERR_FILENO, observe::DetectProgressMode(STDERR_FILENO), clock,
                                   "maintain")
           : observe::MakeSilentProgress();
+  apps::OpenedTelemetry observed(kProgram,
+                                 [](const std::string& line) { daemon::Tell(kProgram, line); });
   LITHIFY_TRY_ASSIGN(const auto workers, apps::OpenFleet(config.shared.fleet, [](const auto& line) {
                        daemon::Tell(kProgram, "workers: " + line);
                      }));
-  LITHIFY_TRY_ASSIGN(const auto service, maintain::Service::Make(
-                                             config, embed::ProcessEnvironment(), *progress,
-                                             [](const Error& error) {
-                                               daemon::Tell(kProgram, "audit: " + error.ToString());
-                                             },
-                                             nullptr, workers ? &workers->fleet() : nullptr));
+  LITHIFY_TRY_ASSIGN(
+      const auto service,
+      maintain::Service::Make(
+          config, embed::ProcessEnvironment(), *progress,
+          [](const Error& error) { daemon::Tell(kProgram, "audit: " + error.ToString()); }, nullptr,
+          workers ? &workers->fleet() : nullptr, &observed.metrics(), observed.telemetry()));
   std::thread waiter([&] {
     signals.Wait();
     service->Stop();

@@ -46,6 +46,7 @@ Result<OpenedTable> OpenTable(const TableOptions& options, const std::string& pr
                           .ident = name.ident,
                           .stop = [&cancel = CatchSignals()] { return cancel.requested(); },
                           .fleet = workers ? &workers->fleet() : nullptr,
+                          .telemetry = ProcessTelemetry().telemetry(),
                           .on_audit_error = PrintUnrecorded},
                          embed::ProcessEnvironment()));
   if (config.low_priority) embed::LowerThreadPriority();

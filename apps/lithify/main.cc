@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "commands.h"
+#include "session.h"
 
 namespace lithify::cli {
 namespace {
@@ -66,7 +67,9 @@ int Main(int argc, char** argv) {
     // Help and version are "errors" with code 0, printed to stdout.
     return app.exit(error) == 0 ? kDone : kUsage;
   }
-  return chosen();
+  const int code = chosen();
+  EndTelemetry();
+  return code;
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ namespace lithify::cli {
 namespace {
 
 CancelFlag g_cancel;
+std::unique_ptr<apps::OpenedTelemetry> g_telemetry;
 
 extern "C" void OnSignal(int) {
   if (g_cancel.requested()) _exit(kStopped);
@@ -96,6 +97,17 @@ Result<table::PartitionFilter> MakeFilter(const FilterOptions& filters, const st
   return out;
 }
 
+apps::OpenedTelemetry& ProcessTelemetry() {
+  if (!g_telemetry) {
+    g_telemetry = std::make_unique<apps::OpenedTelemetry>("lithify", [](const std::string& line) {
+      std::fprintf(stderr, "lithify: %s\n", line.c_str());
+    });
+  }
+  return *g_telemetry;
+}
+
+void EndTelemetry() { g_telemetry.reset(); }
+
 std::unique_ptr<embed::HiveSession> OpenSession(const CommonOptions& options, int& exit_code) {
   auto config = LoadConfig(options);
   if (!config) {
@@ -112,6 +124,7 @@ std::unique_ptr<embed::HiveSession> OpenSession(const CommonOptions& options, in
   }
   (*session)->StopWhen([] { return g_cancel.requested(); });
   (*session)->OnAuditError(PrintUnrecorded);
+  (*session)->Observe(&ProcessTelemetry().metrics(), ProcessTelemetry().telemetry());
   return std::move(*session);
 }
 

@@ -15,6 +15,7 @@
 #include "embed/hive_session.h"
 #include "exit_code.h"
 #include "table/hive_layout.h"
+#include "telemetry/open_telemetry.h"
 
 namespace lithify::cli {
 
@@ -55,6 +56,11 @@ Result<std::vector<config::Override>> Overrides(const CommonOptions& options);
 Result<config::HiveConfig> LoadConfig(const CommonOptions& options);
 // `root` is for "--partition" given as a path.
 Result<table::PartitionFilter> MakeFilter(const FilterOptions& filters, const std::string& root);
+
+// Of this process; begun by the first call. What it has is sent by EndTelemetry(), within two
+// seconds, or not at all.
+apps::OpenedTelemetry& ProcessTelemetry();
+void EndTelemetry();
 
 // Loads the configuration and opens the tree; lowers the priority of the process if that says so.
 // On failure the reason is on stderr, and `exit_code` is set.

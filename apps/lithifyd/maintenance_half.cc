@@ -12,6 +12,7 @@ Result<std::unique_ptr<MaintenanceHalf>> MaintenanceHalf::Make(
     const maintain::Configuration& config, std::function<void(const std::string&)> tell,
     const job::TableSightings* sightings) {
   std::unique_ptr<MaintenanceHalf> half(new MaintenanceHalf(std::move(tell)));
+  half->observed_ = std::make_unique<apps::OpenedTelemetry>("lithifyd", half->tell_);
   LITHIFY_TRY_ASSIGN(
       half->workers_,
       apps::OpenFleet(config.shared.fleet, [&told = half->tell_](const std::string& line) {
@@ -22,7 +23,8 @@ Result<std::unique_ptr<MaintenanceHalf>> MaintenanceHalf::Make(
       maintain::Service::Make(
           config, embed::ProcessEnvironment(), *half->progress_,
           [&told = half->tell_](const Error& error) { told("audit: " + error.ToString()); },
-          sightings, half->workers_ ? &half->workers_->fleet() : nullptr));
+          sightings, half->workers_ ? &half->workers_->fleet() : nullptr,
+          &half->observed_->metrics(), half->observed_->telemetry()));
   return half;
 }
 

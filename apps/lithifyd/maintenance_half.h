@@ -12,6 +12,7 @@
 #include "job/table_sightings.h"
 #include "maintain/service.h"
 #include "observe/progress.h"
+#include "telemetry/open_telemetry.h"
 #include "workers/open_fleet.h"
 
 namespace lithify {
@@ -37,6 +38,7 @@ class MaintenanceHalf {
 
   const std::function<void(const std::string&)> tell_;
   const std::unique_ptr<observe::Progress> progress_ = observe::MakeSilentProgress();
+  std::unique_ptr<apps::OpenedTelemetry> observed_;
   std::unique_ptr<apps::OpenedFleet> workers_;  // Null: none are configured.
   std::unique_ptr<maintain::Service> service_;
   std::atomic<bool> died_{false};

@@ -209,6 +209,11 @@ Status HiveSession::CheckWrites() {
   return *probed_;
 }
 
+void HiveSession::Observe(observe::Metrics* metrics, observe::Telemetry* telemetry) {
+  metrics_ = metrics;
+  telemetry_ = telemetry;
+}
+
 std::unique_ptr<HiveWork> HiveSession::Begin(
     observe::Progress& progress, const CancelFlag& cancel,
     std::optional<std::vector<job::ChosenPartition>> only) {
@@ -227,7 +232,9 @@ std::unique_ptr<HiveWork> HiveSession::Begin(
                                    .audit = *audit_,
                                    .progress = progress,
                                    .encode_events = rewrite::EncodeCompactionEvents,
-                                   .memory = memory_};
+                                   .memory = memory_,
+                                   .metrics = metrics_,
+                                   .telemetry = telemetry_};
   job::HiveSettings settings;
   settings.series = config_.series;
   settings.options = config_.options;

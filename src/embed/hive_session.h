@@ -20,7 +20,9 @@
 #include "embed/environment.h"
 #include "job/hive_job.h"
 #include "observe/audit_log.h"
+#include "observe/metrics.h"
 #include "observe/progress.h"
+#include "observe/telemetry.h"
 #include "rewrite/group_runner.h"
 #include "storage/s3_access.h"
 #include "storage/store.h"
@@ -86,6 +88,9 @@ class HiveSession {
   // a time, by any thread.
   void OnAuditError(AuditErrorHandler told);
 
+  // Where jobs that begin later are counted and told of; both outlive the session, and may be null.
+  void Observe(observe::Metrics* metrics, observe::Telemetry* telemetry);
+
   // Before the first write: whether the store keeps its word on conditional writes, tried out with
   // an object under _lithify/ (Q2). Asked once; nothing is done for a local tree. kUnsupported if
   // it does not.
@@ -134,6 +139,8 @@ class HiveSession {
   std::optional<Status> probed_;
   std::unique_ptr<observe::AuditLog> audit_;
   std::shared_ptr<job::SweepMemory> memory_;
+  observe::Metrics* metrics_ = nullptr;
+  observe::Telemetry* telemetry_ = nullptr;
 };
 
 // Gives the calling thread, and those that it starts later, a low CPU priority and the idle I/O

@@ -238,6 +238,7 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
   std::unique_ptr<IcebergSession> session(new IcebergSession(config));
   session->audit_path_ = config.audit_log.path;
   session->fleet_ = call.fleet;
+  session->telemetry_ = call.telemetry;
   TableBuckets::Lender lender;
   if (IsRestCatalog(catalog.uri) && catalog.vended_credentials) {
     lender = [raw = session.get(), ident = call.ident]() -> Result<catalog::LoadedTable> {
@@ -304,6 +305,7 @@ job::IcebergServices IcebergSession::Services(observe::Progress& progress) {
           .audit = *audit_,
           .progress = progress,
           .fleet = fleet_,
+          .telemetry = telemetry_,
           .loans = [this](const catalog::TableIdent&) { return buckets_->Lend(); }};
 }
 

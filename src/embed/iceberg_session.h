@@ -27,6 +27,7 @@
 #include "net/token.h"
 #include "observe/audit_log.h"
 #include "observe/progress.h"
+#include "observe/telemetry.h"
 #include "storage/locations.h"
 
 namespace lithify::embed {
@@ -58,6 +59,8 @@ class IcebergSession {
     std::function<std::unique_ptr<catalog::Catalog>(catalog::Catalog&)> guard = {};
     // Workers that jobs may send groups to; null: none. It outlives the session.
     group::Fleet* fleet = nullptr;
+    // Where the spans of jobs go; it outlives the session. Null: nowhere.
+    observe::Telemetry* telemetry = nullptr;
     // Around what the session's files are reached by; `access` tells with what a location is:
     // TableBuckets::Describe(). Empty: nothing.
     std::function<std::unique_ptr<storage::Locations>(
@@ -117,6 +120,7 @@ class IcebergSession {
   catalog::RestCatalog* rest_ = nullptr;     // What `catalog_` is, if it is one.
   std::unique_ptr<catalog::Catalog> guard_;  // Around it; null: none.
   group::Fleet* fleet_ = nullptr;
+  observe::Telemetry* telemetry_ = nullptr;
   catalog::RestOptions lending_options_;  // Of a REST catalog; without a URI: it is not to lend.
   std::unique_ptr<catalog::Catalog> lending_;  // The same catalog, once it was asked to.
   std::unique_ptr<observe::AuditLog> audit_;

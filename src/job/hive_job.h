@@ -22,10 +22,12 @@
 #include "base/hive.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "base/trace_context.h"
 #include "job/hive_memory.h"
 #include "observe/audit_log.h"
 #include "observe/metrics.h"
 #include "observe/progress.h"
+#include "observe/telemetry.h"
 #include "plan/hive_plan.h"
 #include "rewrite/event_file.h"
 #include "rewrite/group_runner.h"
@@ -49,6 +51,8 @@ struct HiveServices {
   std::shared_ptr<SweepMemory> memory = {};
   // Where sweeps that are no dry runs are counted (R250-R260); null: nowhere.
   observe::Metrics* metrics = nullptr;
+  observe::Telemetry* telemetry = nullptr;  // Null: no spans, no events.
+  TraceContext trace = {};                  // What the job is part of.
 };
 
 // A partition that may be rewritten, and how much of it.

@@ -381,11 +381,14 @@ Status PartitionRun::Explain() {
 
 Status PartitionRun::Rewrite() {
   rewriting_ = true;
+  observe::Span span(services_.telemetry, "rewrite partition", services_.trace);
+  span.Set(attribute::kOuriosTenant, id_.tenant);
   auto report = services_.runner.Run(MakeRequest(), cancel_);
   if (!report) {
     Error error = std::move(report.error()).In(id_.key_prefix);
     if (error.code == Code::kNotFound) error = Vanished(std::move(error));
     if (error.code == Code::kUnknownOutcome) services_.progress.Line(error.ToString());
+    span.Fail(error);
     return Fail(std::move(error));
   }
   outcome_.notes.insert(outcome_.notes.end(), report->notes.begin(), report->notes.end());
@@ -394,7 +397,10 @@ Status PartitionRun::Rewrite() {
   outcome_.recoded = report->recoded;
   if (!guard::kBootstrap && !loaded_.state.manifest) LITHIFY_TRY(Bootstrap());
   // Not cancelled any more: the work is done, and what is left is short.
-  return Commit(*report);
+  observe::Span commit(services_.telemetry, "commit", span.context());
+  Status committed = Commit(*report);
+  if (!committed) commit.Fail(committed.error());
+  return committed;
 }
 
 Error PartitionRun::Vanished(Error error) const {

@@ -203,10 +203,14 @@ Result<SweepReport> HiveJob::Sweep(
     const table::PartitionFilter& filter, bool dry_run, const CancelFlag& cancel,
     const std::function<void(const PartitionOutcome&)>& on_partition) {
   const Duration begin = services_.clock.Monotonic();
+  observe::Span span(services_.telemetry, "sweep", services_.trace);
+  const TraceContext outer = std::exchange(services_.trace, span.context());
   auto report = SweepUncounted(filter, dry_run, cancel, on_partition);
   if (services_.metrics != nullptr && !dry_run) {
     CountSweep(*services_.metrics, report, services_.clock.Monotonic() - begin);
   }
+  if (services_.telemetry != nullptr) TellSweep(*services_.telemetry, report, span);
+  services_.trace = outer;
   return report;
 }
 

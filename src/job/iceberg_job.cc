@@ -105,7 +105,15 @@ Result<RewriteResult> IcebergJob::RewriteDataFiles(const RewriteRequest& request
   if (settings_.threads < 1 || settings_.memory_bytes < 1) {
     return Fail(Code::kInvalid, "threads and memory must be positive");
   }
-  return IcebergRewrite(services_, settings_, request, cancel).Run();
+  observe::Span span(services_.telemetry, "rewrite_data_files", settings_.trace);
+  span.Set(attribute::kLithifyTable, request.ident.ToString());
+  IcebergSettings settings = settings_;
+  settings.trace = span.context();
+  // Who sees the snapshot finds the trace.
+  if (settings.trace.valid()) settings.summary["lithify.trace-id"] = settings.trace.trace_id;
+  auto result = IcebergRewrite(services_, settings, request, cancel).Run();
+  if (!result) span.Fail(result.error());
+  return result;
 }
 
 Result<HealthResult> IcebergJob::GetTableHealth(const catalog::TableIdent& ident,

@@ -25,11 +25,13 @@
 #include "base/iceberg.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "base/trace_context.h"
 #include "catalog/catalog.h"
 #include "group/fleet.h"
 #include "job/fleet_report.h"
 #include "observe/audit_log.h"
 #include "observe/progress.h"
+#include "observe/telemetry.h"
 #include "plan/iceberg_plan.h"
 #include "plan/iceberg_retention.h"
 #include "rewrite/group_runner.h"
@@ -49,6 +51,7 @@ struct IcebergServices {
   observe::Progress& progress;
   // Workers that groups may go to; null: there are none.
   group::Fleet* fleet = nullptr;
+  observe::Telemetry* telemetry = nullptr;  // Null: no spans.
   // FleetJob::loans of this catalog's tables. Empty: workers have keys of their own.
   std::function<Result<std::vector<storage::Loan>>(const catalog::TableIdent&)> loans = {};
 };
@@ -57,6 +60,7 @@ struct IcebergSettings {
   std::string trigger = "manual";              // manual | scheduled
   std::string principal;                       // For the audit log and the snapshot summary.
   std::map<std::string, std::string> summary;  // RewriteCommit::summary.
+  TraceContext trace = {};                     // What the call is part of.
   std::string job_id;                          // Of the next call alone. Empty: each has a new one.
   rewrite::Verify verify = rewrite::Verify::kSample;
   int threads = 1;

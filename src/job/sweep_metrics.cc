@@ -95,4 +95,29 @@ void CountSweep(observe::Metrics& metrics, const Result<SweepReport>& report, Du
   if (report->whole && !report->cancelled) CountTree(metrics, *report);
 }
 
+void TellSweep(observe::Telemetry& telemetry, const Result<SweepReport>& report,
+               observe::Span& span) {
+  const auto tell = [&](const std::string& tenant, const Error& error) {
+    telemetry.Emit(observe::LogRecord{
+        .time = telemetry.Now(),
+        .severity = observe::LogRecord::Severity::kError,
+        .event = event::kOuriosCompactionSweepError,
+        .body = error.ToString(),
+        .attributes = {{attribute::kOuriosTenant, tenant},
+                       {attribute::kErrorType, std::string(CodeName(error.code))}},
+        .context = span.context()});
+  };
+  span.Set(attribute::kOuriosCompactionResult, std::string(ResultOf(report)));
+  if (!report) {
+    span.Fail(report.error());
+    return tell("", report.error());
+  }
+  for (const Error& error : report->errors) tell("", error);
+  for (const PartitionOutcome& partition : report->partitions) {
+    if (partition.outcome == Outcome::kFailed && partition.error) {
+      tell(partition.id.tenant, *partition.error);
+    }
+  }
+}
+
 }  // namespace lithify::job

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "job/hive_job.h"
 #include "observe/metrics.h"
+#include "observe/telemetry.h"
 
 namespace lithify::job {
 
@@ -21,6 +22,10 @@ void SeedSweepMetrics(observe::Metrics& metrics);
 // One sweep that was no dry run. Of a part of the tree, of a sweep that was stopped and of one that
 // failed as a whole, what is told of the whole tree stays as it was.
 void CountSweep(observe::Metrics& metrics, const Result<SweepReport>& report, Duration took);
+
+// What `span`, of the sweep, is told of it, and an event for each thing that failed.
+void TellSweep(observe::Telemetry& telemetry, const Result<SweepReport>& report,
+               observe::Span& span);
 
 }  // namespace lithify::job
 

@@ -41,12 +41,15 @@ class HiveTree final : public Tree {
 
 OpenTree OpenHiveTrees(config::HiveConfig config, embed::Environment environment,
                        observe::Progress& progress, const CancelFlag& cancel,
-                       std::function<void(const Error&)> told) {
+                       std::function<void(const Error&)> told, observe::Metrics& metrics,
+                       observe::Telemetry* telemetry) {
   return [config = std::move(config), environment = std::move(environment), &progress, &cancel,
-          told = std::move(told)](const std::string& root) -> Result<std::unique_ptr<Tree>> {
+          told = std::move(told), &metrics,
+          telemetry](const std::string& root) -> Result<std::unique_ptr<Tree>> {
     LITHIFY_TRY_ASSIGN(auto session, embed::HiveSession::Open(root, config, environment));
     session->StopWhen([&cancel] { return cancel.requested(); });
     session->OnAuditError(told);
+    session->Observe(&metrics, telemetry);
     return std::make_unique<HiveTree>(std::move(session), progress);
   };
 }

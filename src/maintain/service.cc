@@ -162,12 +162,10 @@ Result<SchedulerOptions> MakeSchedulerOptions(const config::HiveConfig& shared,
   return options;
 }
 
-Result<std::unique_ptr<Service>> Service::Make(const Configuration& config,
-                                               embed::Environment environment,
-                                               observe::Progress& progress,
-                                               const std::function<void(const Error&)>& told,
-                                               const job::TableSightings* sightings,
-                                               group::Fleet* fleet) {
+Result<std::unique_ptr<Service>> Service::Make(
+    const Configuration& config, embed::Environment environment, observe::Progress& progress,
+    const std::function<void(const Error&)>& told, const job::TableSightings* sightings,
+    group::Fleet* fleet, observe::Metrics* metrics, observe::Telemetry* telemetry) {
   const MaintenanceConfig& own = config.maintenance;
   if (own.mode == Mode::kOff) {
     return Fail(Code::kInvalid, "the mode is \"off\"", "maintenance.mode",
@@ -179,6 +177,8 @@ Result<std::unique_ptr<Service>> Service::Make(const Configuration& config,
                 "add a [catalogs.NAME] section, or list trees");
   }
   std::unique_ptr<Service> service(new Service());
+  if (metrics != nullptr) service->metrics_ = metrics;
+  service->telemetry_ = telemetry;
   LITHIFY_TRY_ASSIGN(service->options_, MakeSchedulerOptions(config.shared, own));
   const std::filesystem::path state(StateFilePath(own));
   std::error_code error;
@@ -216,11 +216,11 @@ Status Service::MakeScheduler(const config::HiveConfig& shared,
                     .ranking = options_.ranking,
                     .overrun = options_.overrun,
                     .read_life = options_.defaults.read_life},
-        OpenHiveTrees(shared, environment, progress, cancel_, told), clock_);
+        OpenHiveTrees(shared, environment, progress, cancel_, told, *metrics_, telemetry_), clock_);
   }
   if (catalog != nullptr) {
     sessions_ = MakeTableSessions(logged, *catalog, principal_.get(), std::move(environment),
-                                  options_.ranking.model.threads, fleet);
+                                  options_.ranking.model.threads, fleet, telemetry_);
   }
   const std::string file = std::filesystem::path(StateFilePath(own)).filename().string();
   state_ = std::make_unique<StateFile>(*state_store_, file);
@@ -230,7 +230,7 @@ Status Service::MakeScheduler(const config::HiveConfig& shared,
                                                              .clock = clock_,
                                                              .random = random_,
                                                              .audit = *audit_,
-                                                             .metrics = metrics_,
+                                                             .metrics = *metrics_,
                                                              .state = *state_,
                                                              .progress = progress,
                                                              .reads = reads_.get(),
@@ -241,9 +241,9 @@ Status Service::MakeScheduler(const config::HiveConfig& shared,
 
 TickReport Service::Look(const TickOptions& tick) {
   if (!sighted_) return scheduler_->Tick(tick, cancel_);
-  if (!scheduler_) return ReportSighted(sightings_, options_, clock_, metrics_);
+  if (!scheduler_) return ReportSighted(sightings_, options_, clock_, *metrics_);
   TickReport trees = scheduler_->Tick(tick, cancel_);
-  TickReport report = ReportSighted(sightings_, options_, clock_, metrics_);
+  TickReport report = ReportSighted(sightings_, options_, clock_, *metrics_);
   std::ranges::move(trees.tables, std::back_inserter(report.tables));
   std::ranges::move(trees.plan, std::back_inserter(report.plan));
   std::ranges::move(trees.loud, std::back_inserter(report.loud));
@@ -269,7 +269,7 @@ TickReport Service::Tick(const TickOptions& tick) {
   TickReport report = Look(tick);
   // What another process knows by callers of its own is not overwritten by who knows nothing.
   if (!tick.plan_only && (scheduler_ || sightings_ != nullptr)) {
-    if (Status kept = ReplaceObject(*state_store_, status_key_, ReportJson(report, &metrics_));
+    if (Status kept = ReplaceObject(*state_store_, status_key_, ReportJson(report, metrics_));
         !kept) {
       report.warnings.push_back("status: " + kept.error().ToString());
     }

@@ -28,6 +28,7 @@
 #include "observe/audit_log.h"
 #include "observe/metrics.h"
 #include "observe/progress.h"
+#include "observe/telemetry.h"
 #include "storage/store.h"
 
 namespace lithify::maintain {
@@ -54,13 +55,13 @@ class Service {
   //
   // In mode advisory without a principal, of a REST catalog, no tick makes a request either (R020):
   // it reports the tables of `sightings`, which outlives it; null: there is nothing to report (T2).
-  // `fleet`: workers that jobs may go to, which outlive it; null: there are none.
-  static Result<std::unique_ptr<Service>> Make(const Configuration& config,
-                                               embed::Environment environment,
-                                               observe::Progress& progress,
-                                               const std::function<void(const Error&)>& told,
-                                               const job::TableSightings* sightings = nullptr,
-                                               group::Fleet* fleet = nullptr);
+  // `fleet`: workers that jobs may go to, which outlive it; null: there are none. `metrics`: where
+  // it counts; null: in its own. `telemetry`: where spans go; null: nowhere.
+  static Result<std::unique_ptr<Service>> Make(
+      const Configuration& config, embed::Environment environment, observe::Progress& progress,
+      const std::function<void(const Error&)>& told, const job::TableSightings* sightings = nullptr,
+      group::Fleet* fleet = nullptr, observe::Metrics* metrics = nullptr,
+      observe::Telemetry* telemetry = nullptr);
 
   TickReport Tick(const TickOptions& tick);
   // Ticks every scheduler.tick until Stop(); `done` gets each report. What runs longer than the
@@ -69,7 +70,7 @@ class Service {
   // A running job ends its group, or gives it up, and commits nothing that it has not sent (R160).
   void Stop();
 
-  const observe::Metrics& metrics() const { return metrics_; }
+  const observe::Metrics& metrics() const { return *metrics_; }
   std::string status_path() const { return status_path_; }
 
  private:
@@ -85,7 +86,9 @@ class Service {
 
   SystemClock clock_;
   SystemRandom random_;
-  observe::Metrics metrics_;
+  observe::Metrics own_metrics_;
+  observe::Metrics* metrics_ = &own_metrics_;
+  observe::Telemetry* telemetry_ = nullptr;
   std::unique_ptr<Principal> principal_;     // Null: the catalog knows no identities.
   std::unique_ptr<TableSessions> sessions_;  // Null: there is no catalog.
   std::unique_ptr<observe::AuditLog> audit_;

@@ -85,8 +85,9 @@ class PrincipalSession final : public TableSession {
 
 class PrincipalSessions final : public TableSessions {
  public:
-  PrincipalSessions(Ground ground, const Principal* principal, group::Fleet* fleet)
-      : ground_(std::move(ground)), principal_(principal), fleet_(fleet) {}
+  PrincipalSessions(Ground ground, const Principal* principal, group::Fleet* fleet,
+                    observe::Telemetry* telemetry)
+      : ground_(std::move(ground)), principal_(principal), fleet_(fleet), telemetry_(telemetry) {}
 
   Result<std::unique_ptr<TableSession>> Open(const SessionRequest& request) override {
     embed::IcebergSession::Call call;
@@ -95,6 +96,7 @@ class PrincipalSessions final : public TableSessions {
     call.principal = actor();
     call.stop = request.stop;
     call.fleet = fleet_;
+    call.telemetry = telemetry_;
     if (request.looks_around) call.cache = looked_at_;
     std::unique_ptr<JobCredential> credential;
     if (principal_ != nullptr) {
@@ -128,6 +130,7 @@ class PrincipalSessions final : public TableSessions {
   const Ground ground_;
   const Principal* const principal_;
   group::Fleet* const fleet_;
+  observe::Telemetry* const telemetry_;
   const std::shared_ptr<catalog::TableCache> looked_at_ =
       std::make_shared<catalog::TableCache>(kLookedAt);
 };
@@ -138,7 +141,8 @@ std::unique_ptr<TableSessions> MakeTableSessions(const config::HiveConfig& confi
                                                  const config::CatalogConfig& catalog,
                                                  const Principal* principal,
                                                  embed::Environment environment, int threads,
-                                                 group::Fleet* fleet) {
+                                                 group::Fleet* fleet,
+                                                 observe::Telemetry* telemetry) {
   config::HiveConfig own = config;
   own.jobs = threads;
   config::CatalogConfig bare = catalog;
@@ -153,7 +157,7 @@ std::unique_ptr<TableSessions> MakeTableSessions(const config::HiveConfig& confi
   return std::make_unique<PrincipalSessions>(Ground{.config = std::move(own),
                                                     .catalog = std::move(bare),
                                                     .environment = std::move(environment)},
-                                             principal, fleet);
+                                             principal, fleet, telemetry);
 }
 
 }  // namespace lithify::maintain

@@ -67,12 +67,13 @@ class TableSessions {
 inline constexpr Duration kCommitTokenLife = std::chrono::seconds(30);
 // All but `config` and `catalog`, which are copied, outlive the result. `threads`: of one session's
 // job. `fleet`: workers that jobs may go to, with the storage keys that the catalog lends and never
-// with a token; null: there are none.
+// with a token; null: there are none. `telemetry`: where spans of jobs go; null: nowhere.
 std::unique_ptr<TableSessions> MakeTableSessions(const config::HiveConfig& config,
                                                  const config::CatalogConfig& catalog,
                                                  const Principal* principal,
                                                  embed::Environment environment, int threads,
-                                                 group::Fleet* fleet = nullptr);
+                                                 group::Fleet* fleet = nullptr,
+                                                 observe::Telemetry* telemetry = nullptr);
 
 }  // namespace lithify::maintain
 
