@@ -12,7 +12,9 @@ import time
 import cli
 import pytest
 import tree as trees
+from iceberg_lake import Lake
 from service_script import run_script
+from test_maintain import Maintained
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "METRICS.md"
 INSTRUMENTS = {"sum": {True: "counter", False: "updowncounter"}, "gauge": "gauge",
@@ -160,6 +162,44 @@ def test_what_fails_is_an_event_in_the_trace(collector, lake):
     sweep, = (span for span in got.spans if span["name"] == "sweep")
     assert (event["traceId"], event["spanId"]) == (sweep["traceId"], sweep["spanId"])
     assert got.values("ourios.compaction.sweeps") == {(("ourios.compaction.result", "error"),): 1}
+
+
+def test_a_snapshot_names_its_trace(collector, tmp_path):
+    endpoint, received = collector
+    lake = Lake(tmp_path)
+    lake.plain("t", files=6)
+    lake.run("rewrite-data-files", "t", env={"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint})
+    span, = received().spans
+    assert span["name"] == "rewrite_data_files"
+    assert pairs(span["attributes"])["lithify.table"] == "sales.t"
+    assert lake.head("t").summary["lithify.trace-id"] == span["traceId"]
+
+
+def test_without_telemetry_no_trace_is_named(tmp_path):
+    lake = Lake(tmp_path)
+    lake.plain("t", files=6)
+    lake.run("rewrite-data-files", "t")
+    assert len(lake.data_entries("t")) == 1
+    assert "lithify.trace-id" not in lake.head("t").summary.additional_properties
+
+
+def test_maintenance_arrives_as_the_registry_has_it(collector, tmp_path):
+    endpoint, received = collector
+    lake = Maintained(tmp_path)
+    lake.configure()
+    lake.plain("t", files=6)
+    lake.opt_in("t")
+    lake.report("run-once", env={"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint})
+    got = received()
+    for metric in got.metrics:
+        check_metric(metric, CUMULATIVE)
+    assert got.values("lithify.maintenance.ticks") == {(): 1}
+    assert got.values("lithify.maintenance.jobs") == {
+        (("lithify.outcome", "success"), ("lithify.procedure", "rewrite_data_files")): 1}
+    assert got.values("lithify.maintenance.rewritten")[()] > 0
+    assert got.values("lithify.table.small_files") == {(("lithify.table", "lake.sales.t"),): 6}
+    span, = (one for one in got.spans if one["name"] == "rewrite_data_files")
+    assert lake.head("t").summary["lithify.trace-id"] == span["traceId"]
 
 
 @pytest.mark.parametrize("off", [{}, {"OTEL_SDK_DISABLED": "true"},
