@@ -239,6 +239,7 @@ Result<std::unique_ptr<IcebergSession>> IcebergSession::Open(const config::HiveC
   session->audit_path_ = config.audit_log.path;
   session->fleet_ = call.fleet;
   session->telemetry_ = call.telemetry;
+  session->trace_ = call.trace;
   TableBuckets::Lender lender;
   if (IsRestCatalog(catalog.uri) && catalog.vended_credentials) {
     lender = [raw = session.get(), ident = call.ident]() -> Result<catalog::LoadedTable> {
@@ -285,6 +286,7 @@ job::IcebergJob IcebergSession::MakeJob(observe::Progress& progress, const std::
 job::IcebergJob IcebergSession::MakeJob(observe::Progress& progress,
                                         job::IcebergSettings settings) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (!settings.trace.valid()) settings.trace = trace_;
   settings.verify = config_.verify;
   settings.threads = config_.jobs > 0 ? config_.jobs : cores;
   settings.memory_bytes = config_.memory_bytes;

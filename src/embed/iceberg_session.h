@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/result.h"
+#include "base/trace_context.h"
 #include "catalog/catalog.h"
 #include "catalog/rest_catalog.h"
 #include "catalog/table_cache.h"
@@ -59,6 +60,7 @@ class IcebergSession {
     std::function<std::unique_ptr<catalog::Catalog>(catalog::Catalog&)> guard = {};
     // Workers that jobs may send groups to; null: none. It outlives the session.
     group::Fleet* fleet = nullptr;
+    TraceContext trace = {};  // What jobs are part of.
     // Where the spans of jobs go; it outlives the session. Null: nowhere.
     observe::Telemetry* telemetry = nullptr;
     // Around what the session's files are reached by; `access` tells with what a location is:
@@ -121,6 +123,7 @@ class IcebergSession {
   std::unique_ptr<catalog::Catalog> guard_;  // Around it; null: none.
   group::Fleet* fleet_ = nullptr;
   observe::Telemetry* telemetry_ = nullptr;
+  TraceContext trace_;
   catalog::RestOptions lending_options_;  // Of a REST catalog; without a URI: it is not to lend.
   std::unique_ptr<catalog::Catalog> lending_;  // The same catalog, once it was asked to.
   std::unique_ptr<observe::AuditLog> audit_;

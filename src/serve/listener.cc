@@ -59,8 +59,8 @@ std::string Header(const flight::CallHeaders& headers, std::string_view name) {
 // health check needs no caller.
 class CallerMiddleware final : public flight::ServerMiddleware {
  public:
-  CallerMiddleware(Result<Caller> caller, std::string session)
-      : caller_(std::move(caller)), session_(std::move(session)) {}
+  CallerMiddleware(Result<Caller> caller, std::string session, TraceContext trace)
+      : caller_(std::move(caller)), session_(std::move(session)), trace_(std::move(trace)) {}
 
   std::string name() const override { return std::string(kMiddleware); }
   void SendingHeaders(flight::AddCallHeaders* headers) override {
@@ -73,10 +73,12 @@ class CallerMiddleware final : public flight::ServerMiddleware {
 
   const Result<Caller>& caller() const { return caller_; }
   const std::string& session() const { return session_; }
+  const TraceContext& trace() const { return trace_; }
 
  private:
   const Result<Caller> caller_;
   const std::string session_;
+  const TraceContext trace_;
 };
 
 class CallerFactory final : public flight::ServerMiddlewareFactory {
@@ -92,7 +94,8 @@ class CallerFactory final : public flight::ServerMiddlewareFactory {
     if (caller ? caller->issued : handshake) RecordLogin(caller, context.peer());
     if (!caller && handshake) return Refuse(caller.error());
     *middleware = std::make_shared<CallerMiddleware>(
-        std::move(caller), CookieValue(Header(headers, "cookie"), kSessionCookie));
+        std::move(caller), CookieValue(Header(headers, "cookie"), kSessionCookie),
+        ParseTraceparent(Header(headers, "traceparent")).value_or(TraceContext()));
     return arrow::Status::OK();
   }
 
@@ -443,6 +446,7 @@ class FlightListener final : public Listener, private flight::FlightServerBase {
     }
     call.caller = *middleware->caller();
     call.client = context.peer();
+    call.trace = middleware->trace();
     call.token = std::make_shared<CallerToken>(call.caller.token);
     if (middleware->session().empty()) return arrow::Status::OK();
     return UseSession(middleware->session(), call);

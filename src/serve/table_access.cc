@@ -182,6 +182,7 @@ Result<std::unique_ptr<embed::IcebergSession>> TableAccess::Open(
     return std::make_unique<SightingCatalog>(std::move(guarded), catalog, *sightings_, *clock_);
   };
   opened.fleet = fleet_;
+  opened.trace = call.trace;
   opened.on_audit_error = audit_failed_;
   opened.only_lent_storage = true;
   opened.no_local_files = !config_.server.local_files;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/secret.h"
+#include "base/trace_context.h"
 #include "catalog/catalog.h"
 #include "config/config.h"
 #include "embed/audit.h"
@@ -53,6 +54,7 @@ struct CallContext {
   std::string catalog;                 // Of the session; empty: the server's.
   std::vector<std::string> schema;     // Of the session; of names of one part. Empty: "default".
   std::shared_ptr<CallerToken> token;  // Of the caller; never null.
+  TraceContext trace = {};             // That the caller says this is part of.
 };
 
 // What a caller asks for; never more than the server's own.

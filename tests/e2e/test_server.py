@@ -55,6 +55,20 @@ def test_health_has_the_columns_of_the_commission(lake, served):
     assert row["eligible_groups"] == 1 and row["live_data_files"] == 6
 
 
+@pytest.mark.parametrize("traceparent, named", [
+    ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+     "4bf92f3577b34da6a3ce929d0e0e4736"),
+    ("00-nonsense-00f067aa0ba902b7-01", None)])
+def test_a_snapshot_names_the_trace_of_its_caller(lake, served, traceparent, named):
+    lake.plain(files=6)
+    header = {"adbc.flight.sql.rpc.call_header.traceparent": traceparent}
+    with served.connect(**header) as connection, connection.cursor() as cursor:
+        cursor.execute(REWRITE)
+        cursor.fetchall()
+    assert len(lake.data_entries("t")) == 1
+    assert lake.head("t").summary.additional_properties.get("lithify.trace-id") == named
+
+
 def test_a_rewrite_by_any_client(lake, served):
     lake.plain(files=6, rows=10)
     expected = lake.rows("t")
