@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ./dev check [--fast] [STEP…]: everything that must hold before a change lands. Each step counts
 # as one check; the last line is `N passed, N failed`. Steps by name: format style semconv
-# dependencies tidy sanitizers fuzz simulation crash writers services spark ray deploy.
+# dependencies tidy sanitizers fuzz simulation crash writers page services spark ray deploy.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 prepare_all
@@ -75,6 +75,12 @@ check_writers() {
     "$LITHIFY_PYTHON" -m pytest tests/e2e/test_writers.py -q -p no:cacheprovider
 }
 
+# The status page in Chromium; screenshots of every view stay in build/page.
+check_page() {
+  bash scripts/build.sh || return 1
+  "$LITHIFY_PYTHON" -m pytest tests/page -q -p no:cacheprovider
+}
+
 # Real services: each is started once by its test and stopped by its process id. Then the suites of
 # the end-to-end tests on buckets, with faults on the way.
 check_services() {
@@ -107,7 +113,7 @@ check_deploy() {
   "$LITHIFY_CACHE/fleet/bin/python" -m pytest tests/deploy -q -p no:cacheprovider
 }
 
-steps=(format style semconv dependencies tidy sanitizers fuzz simulation crash writers services
+steps=(format style semconv dependencies tidy sanitizers fuzz simulation crash writers page services
   spark ray deploy)
 if [ "${1:-}" = --fast ]; then
   steps=(format style semconv dependencies)

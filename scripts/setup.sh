@@ -32,11 +32,12 @@ say() {
 }
 die() { printf 'dev: %s\n' "$*" >&2 && exit 1; }
 
+# ensure_apt PACKAGE…
 ensure_apt() {
   command -v dpkg-query >/dev/null || die "this script installs its tools with apt (Debian 12);" \
-    "elsewhere install these by hand and see cmake/: ${APT_PACKAGES[*]}"
+    "elsewhere install these by hand and see cmake/: $*"
   local missing=() package sudo=()
-  for package in "${APT_PACKAGES[@]}"; do
+  for package in "$@"; do
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
       missing+=("$package")
   done
@@ -197,7 +198,7 @@ prepare_cache() {
 }
 
 prepare_all() {
-  ensure_apt
+  ensure_apt "${APT_PACKAGES[@]}"
   [ "$(uname -m)" = x86_64 ] || die "only x86_64 is supported so far, this is $(uname -m)"
   with_cache_lock prepare_cache
   export LITHIFY_PYTHON="${LITHIFY_PYTHON:-$LITHIFY_CACHE/venv/bin/python}"
