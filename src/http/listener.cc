@@ -1,8 +1,10 @@
 #include "http/listener.h"
 
+#include <arpa/inet.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -78,6 +80,50 @@ MHD_Result AddHeader(void* to, MHD_ValueKind, const char* name, const char* valu
   return MHD_YES;
 }
 
+MHD_Result AddParameter(void* to, MHD_ValueKind, const char* name, size_t name_bytes,
+                        const char* value, size_t value_bytes) {
+  auto& query = static_cast<Request*>(to)->query;
+  query.emplace_back(std::string(name, name_bytes),
+                     value == nullptr ? std::string() : std::string(value, value_bytes));
+  return MHD_YES;
+}
+
+std::string ClientOf(MHD_Connection* connection) {
+  const MHD_ConnectionInfo* info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  if (info == nullptr || info->client_addr == nullptr) return {};
+  const bool six = info->client_addr->sa_family == AF_INET6;
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (getnameinfo(info->client_addr, six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in), host.data(),
+                  host.size(), port.data(), port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return {};
+  }
+  const std::string address = six ? "[" + std::string(host.data()) + "]" : host.data();
+  return address + ":" + port.data();
+}
+
+// Whether the peer has closed its side: a browser does where its page goes away.
+bool HasLeft(int socket) {
+  pollfd one = {.fd = socket, .events = POLLRDHUP, .revents = 0};
+  return poll(&one, 1, 0) > 0 && (one.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+// "localhost:8080" without its port.
+std::string_view HostOf(std::string_view header) {
+  if (header.starts_with('[')) {
+    const size_t end = header.find(']');
+    return end == std::string_view::npos ? header : header.substr(1, end - 1);
+  }
+  return header.substr(0, header.find(':'));
+}
+
+bool IsNumeric(const std::string& host) {
+  in6_addr address{};
+  return inet_pton(AF_INET, host.c_str(), &address) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
 MHD_Result Send(MHD_Connection* connection, Response answer) {
   const std::unique_ptr<MHD_Response, void (*)(MHD_Response*)> response(
       MHD_create_response_from_buffer(answer.body.size(), answer.body.data(),
@@ -97,8 +143,11 @@ MHD_Result Send(MHD_Connection* connection, Response answer) {
 
 class MicroListener final : public Listener {
  public:
-  MicroListener(std::vector<Route> routes, Duration life)
-      : routes_(std::move(routes)), lives_(life) {}
+  MicroListener(std::vector<Route> routes, const ListenerOptions& options)
+      : routes_(std::move(routes)),
+        known_hosts_only_(options.known_hosts_only),
+        hosts_(options.hosts),
+        lives_(options.connection_life) {}
   ~MicroListener() override {
     if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
   }
@@ -119,7 +168,10 @@ class MicroListener final : public Listener {
         {MHD_OPTION_STRICT_FOR_CLIENT, 1, nullptr},
         {MHD_OPTION_NOTIFY_CONNECTION, reinterpret_cast<intptr_t>(&Notified), &lives_},
     };
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC;
+    unsigned flags = MHD_USE_ITC;
+    flags |= options.waits
+                 ? MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL
+                 : MHD_USE_EPOLL_INTERNAL_THREAD;
     // Read while it starts, and not after.
     std::string certificate = options.tls_cert;
     std::string key = options.tls_key.Reveal();
@@ -192,10 +244,20 @@ class MicroListener final : public Listener {
   }
 
   Response Answer(MHD_Connection* connection, const char* path) const {
+    Request request{.path = path, .client = {}, .headers = {}, .query = {}, .gone = {}};
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, AddHeader, &request);
+    if (known_hosts_only_ && !IsKnownHost(HostOf(request.Header(MHD_HTTP_HEADER_HOST)))) {
+      return {.status = MHD_HTTP_MISDIRECTED_REQUEST, .body = "not a name of this server\n"};
+    }
     const auto at = std::ranges::find(routes_, path, &Route::path);
     if (at == routes_.end()) return {.status = MHD_HTTP_NOT_FOUND, .body = "not found\n"};
-    Request request{.path = path, .headers = {}};
-    MHD_get_connection_values(connection, MHD_HEADER_KIND, AddHeader, &request);
+    MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, AddParameter, &request);
+    request.client = ClientOf(connection);
+    const MHD_ConnectionInfo* info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    request.gone = [socket = info == nullptr ? -1 : info->connect_fd] {
+      return socket >= 0 && HasLeft(socket);
+    };
     try {
       return at->handler(request);
     } catch (const std::exception&) {
@@ -203,7 +265,14 @@ class MicroListener final : public Listener {
     }
   }
 
+  bool IsKnownHost(std::string_view host) const {
+    return SameName(host, "localhost") || IsNumeric(std::string(host)) ||
+           std::ranges::any_of(hosts_, [host](const auto& one) { return SameName(one, host); });
+  }
+
   const std::vector<Route> routes_;
+  const bool known_hosts_only_;
+  const std::vector<std::string> hosts_;
   net::Address address_;
   ConnectionLives lives_;
   MHD_Daemon* daemon_ = nullptr;
@@ -218,9 +287,17 @@ std::string_view Request::Header(std::string_view name) const {
   return {};
 }
 
+std::vector<std::string> Request::Values(std::string_view name) const {
+  std::vector<std::string> values;
+  for (const auto& [key, value] : query) {
+    if (key == name) values.push_back(value);
+  }
+  return values;
+}
+
 Result<std::unique_ptr<Listener>> Listener::Start(const ListenerOptions& options,
                                                   std::vector<Route> routes) {
-  auto listener = std::make_unique<MicroListener>(std::move(routes), options.connection_life);
+  auto listener = std::make_unique<MicroListener>(std::move(routes), options);
   LITHIFY_TRY(listener->Listen(options));
   return listener;
 }

@@ -1,5 +1,5 @@
-// A small HTTP/1.1 server, for probes and other short answers of a program about itself: a fixed
-// set of paths, GET and HEAD, no request with a body. libmicrohttpd stays behind this header.
+// A small HTTP/1.1 server, for what a program says of itself, to probes and to people: a fixed set
+// of paths, GET and HEAD, no request with a body. libmicrohttpd stays behind this header.
 //
 // What a client can make it hold is bounded: so many connections, of all and of one address, each
 // with so many bytes and for so long, whatever it sends or does not send.
@@ -21,11 +21,17 @@
 namespace lithify::http {
 
 struct Request {
-  std::string path;  // "/healthz": percent-decoded, without the query.
+  std::string path;    // "/healthz": percent-decoded, without the query.
+  std::string client;  // "127.0.0.1:40312": who asks, as the socket has it.
   std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<std::pair<std::string, std::string>> query;  // Percent-decoded, in order.
+  // Whether the client has left meanwhile; any thread, until the handler returns.
+  std::function<bool()> gone;
 
   // Of the first header of that name, in any case; empty: there is none.
   std::string_view Header(std::string_view name) const;
+  // The values of that parameter, in order.
+  std::vector<std::string> Values(std::string_view name) const;
 };
 
 struct Response {
@@ -37,7 +43,8 @@ struct Response {
 };
 
 // What answers requests for `path` and no other. `handler` is called by the one thread that serves
-// all connections: it answers from memory. What it throws is answered with 500.
+// all connections: it answers from memory, unless ListenerOptions::waits. What it throws is
+// answered with 500.
 struct Route {
   std::string path;
   std::function<Response(const Request&)> handler;
@@ -52,6 +59,13 @@ struct ListenerOptions {
   // From accepting one to its end, however many requests come on it.
   Duration connection_life = std::chrono::seconds(10);
   size_t connection_bytes = 16 * size_t{1024};  // Of the request's head and the answer's, together.
+  // Each connection has a thread of its own: handlers, called by several at once, may wait.
+  bool waits = false;
+  // Takes only requests for an address in numbers, "localhost" or one of `hosts`, and answers
+  // others with 421: a name of somebody else's that leads here (DNS rebinding) would make the page
+  // of that name one with ours, for a browser.
+  bool known_hosts_only = false;
+  std::vector<std::string> hosts = {};
 };
 
 // Answers 404 for other paths, 405 for other methods, 413 for a body, 431 or 414 for a head that is

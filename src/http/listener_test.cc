@@ -130,6 +130,63 @@ TEST(Listener, AnswersItsPathsAndNoOthers) {
   EXPECT_THAT(Ask(*listener, Get("/broken")), StartsWith("HTTP/1.1 500 "));
 }
 
+TEST(Listener, ParametersAndWhoAsks) {
+  Request seen;
+  const auto listener =
+      Listener::Start({.listen = "127.0.0.1:0"}, {{"/", [&](const Request& asked) {
+                                                     seen = asked;
+                                                     return Response{};
+                                                   }}});
+  ASSERT_TRUE(listener) << listener.error().ToString();
+  Ask(**listener, Get("/?n=a%2Eb%26&n=&m&n=%F0%9F%98%80+x"));
+  EXPECT_THAT(seen.Values("n"), testing::ElementsAre("a.b&", "", "\xF0\x9F\x98\x80 x"));
+  EXPECT_THAT(seen.Values("m"), testing::ElementsAre(""));
+  EXPECT_THAT(seen.Values("o"), testing::IsEmpty());
+  EXPECT_THAT(seen.client, StartsWith("127.0.0.1:"));
+}
+
+TEST(Listener, NamesOfOthersLeadNowhere) {
+  const auto listener = Start({.known_hosts_only = true, .hosts = {"status.example"}});
+  const auto ask = [&](const std::string& host) {
+    return Ask(*listener, "GET /hello HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
+  };
+  for (const char* host : {"127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "localhost", "LOCALHOST:1",
+                           "status.example:443", "Status.Example"}) {
+    EXPECT_THAT(ask(host), StartsWith("HTTP/1.1 200 ")) << host;
+  }
+  for (const char* host : {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8080",
+                           "status.example.evil", "[::1", "", "1.2.3"}) {
+    EXPECT_THAT(ask(host), Not(StartsWith("HTTP/1.1 200 "))) << host;
+  }
+  EXPECT_THAT(ask("evil.example"), StartsWith("HTTP/1.1 421 "));
+}
+
+TEST(Listener, HandlersThatWaitHoldUpNobodyAndSeeThatTheClientHasLeft) {
+  std::atomic<bool> left = false;
+  const auto listener =
+      Listener::Start({.listen = "127.0.0.1:0", .waits = true},
+                      {{"/slow",
+                        [&](const Request& request) {
+                          for (int i = 0; i < 2000 && !request.gone(); ++i) {
+                            std::this_thread::sleep_for(milliseconds(5));
+                          }
+                          left = request.gone();
+                          return Response{};
+                        }},
+                       {"/quick", [](const Request& request) {
+                          return Response{.body = request.gone() ? "gone" : "here"};
+                        }}});
+  ASSERT_TRUE(listener) << listener.error().ToString();
+  {
+    Client slow(**listener);
+    slow.Send(Get("/slow"));
+    EXPECT_THAT(Ask(**listener, Get("/quick")), testing::EndsWith("\r\n\r\nhere"));
+    EXPECT_FALSE(left);
+  }
+  for (int i = 0; i < 2000 && !left; ++i) std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_TRUE(left);
+}
+
 TEST(Listener, TakesNoOtherMethodsAndNoBodies) {
   const auto listener = Start();
   for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "CONNECT", "TRACE"}) {
