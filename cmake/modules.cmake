@@ -3,11 +3,13 @@
 # module that is not listed, or a third-party header of a library that the module may not use.
 #
 # lithify_module(NAME USES base storage THIRD_PARTY Arrow::arrow)
-set(LITHIFY_MODULES base net http config observe storage table catalog plan sort rewrite group commit fleet job embed flightsql sql serve maintain)
+set(LITHIFY_MODULES base net http page config observe storage table catalog plan sort rewrite group commit fleet job embed flightsql sql serve maintain)
 
 set(LITHIFY_MAY_USE_base)
 set(LITHIFY_MAY_USE_net base)
 set(LITHIFY_MAY_USE_http base net)
+# Files and text; who sends them is another's matter.
+set(LITHIFY_MAY_USE_page base)
 set(LITHIFY_MAY_USE_observe base net storage)
 set(LITHIFY_MAY_USE_storage base net)
 set(LITHIFY_MAY_USE_table base storage)
@@ -25,7 +27,7 @@ set(LITHIFY_MAY_USE_commit base storage catalog table)
 set(LITHIFY_MAY_USE_job base observe storage catalog table plan rewrite group commit)
 set(LITHIFY_MAY_USE_embed base config net observe storage catalog table plan rewrite group job)
 set(LITHIFY_MAY_USE_flightsql base)
-set(LITHIFY_MAY_USE_serve base net http config observe storage catalog table plan rewrite group job embed flightsql sql)
+set(LITHIFY_MAY_USE_serve base net http page config observe storage catalog table plan rewrite group job embed flightsql sql)
 set(LITHIFY_MAY_USE_maintain base config net observe storage catalog table plan group job embed)
 
 # What acts for callers and what acts on its own as a second identity never reach each other, by

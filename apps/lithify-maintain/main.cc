@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "daemon/daemon.h"
 #include "embed/environment.h"
+#include "html/write_page.h"
 #include "maintain/maintenance_config.h"
 #include "maintain/principal.h"
 #include "maintain/report.h"
@@ -56,6 +57,7 @@ struct Options {
   bool json = false;
   bool all = false;
   std::string table;  // kReset.
+  std::string html;   // kStatus: a file. Empty: no page.
   bool check = false;
   bool check_principal = false;
   bool print_config = false;
@@ -119,8 +121,15 @@ Result<int> PrintStatus(const maintain::Configuration& config, const Options& op
                 "start lithify-maintain, as the user who runs this");
   }
   LITHIFY_TRY_ASSIGN(const maintain::TickReport report, maintain::ParseReport(text.str()));
-  Print(options.json ? text.str() + "\n"
-                     : StatusText(report, isatty(STDOUT_FILENO) == 1, RowsMax(options)));
+  if (!options.html.empty()) {
+    LITHIFY_TRY(apps::WritePage(options.html, {.kind = "maintenance",
+                                               .key = "report",
+                                               .json = text.str(),
+                                               .program = "lithify " LITHIFY_VERSION}));
+  } else {
+    Print(options.json ? text.str() + "\n"
+                       : StatusText(report, isatty(STDOUT_FILENO) == 1, RowsMax(options)));
+  }
   // A scheduler that has stopped says nothing: its last words look as if all were well.
   const Duration age = SystemClock().Now() - report.ended;
   if (config.maintenance.scheduler_runs() && age > 10 * config.maintenance.scheduler.tick) {
@@ -247,7 +256,9 @@ int Main(int argc, char** argv) {
   add("run-once", "One pass over all opted-in tables, now", Task::kRunOnce)
       ->add_flag("--scheduled", options.scheduled, "Only tables that are due by their schedule");
   add("plan", "What would be done, in which order, and why: nothing is changed", Task::kPlan);
-  add("status", "What the last tick saw and did", Task::kStatus);
+  add("status", "What the last tick saw and did", Task::kStatus)
+      ->add_option("--html", options.html, "Write a page to FILE instead")
+      ->type_name("FILE");
   add("reset", "End the breaker and the back-off of a table or tree, at the next tick",
       Task::kReset)
       ->add_option("--table", options.table, "As plan and status name it")

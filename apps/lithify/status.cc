@@ -1,9 +1,10 @@
-// lithify status: what a tree looks like now.
+// lithify status: what a tree looks like now, as text, as JSON, or as a page.
 #include <unistd.h>
 
 #include <memory>
 
 #include "commands.h"
+#include "html/write_page.h"
 #include "status_text.h"
 
 namespace lithify::cli {
@@ -12,7 +13,19 @@ namespace {
 struct Options {
   CommonOptions common;
   FilterOptions filters;
+  std::string html;  // Empty: no page.
 };
+
+// True: it was written.
+bool WriteHtml(const std::string& path, const Json& status) {
+  const Status written =
+      apps::WritePage(path, {.kind = "tree",
+                             .key = "status",
+                             .json = status.dump(-1, ' ', false, Json::error_handler_t::replace),
+                             .program = "lithify " LITHIFY_VERSION});
+  if (!written) PrintError(written.error());
+  return written.has_value();
+}
 
 int Run(const Options& options) {
   const CancelFlag& cancel = CatchSignals();
@@ -32,6 +45,10 @@ int Run(const Options& options) {
     PrintError(*status.error);
   }
   for (const Error& error : report->errors) PrintError(error);
+  if (!options.html.empty()) {
+    const bool written = WriteHtml(options.html, StatusJson(*report, session->root()));
+    return failed || !written ? kFailed : kDone;
+  }
   const bool printed = options.common.json
                            ? PrintJson(StatusJson(*report, session->root()))
                            : Print(StatusText(*report, ColourOn(STDOUT_FILENO), UnicodeOn()));
@@ -48,6 +65,9 @@ void AddStatus(CLI::App& app, Command& chosen) {
   AddFilters(*command, options->filters);
   AddConfigOptions(*command, options->common);
   AddJson(*command, options->common);
+  command->add_option("--html", options->html, "Write a page to FILE instead")
+      ->type_name("FILE")
+      ->excludes("--json");
   command->callback([options, &chosen] { chosen = [options] { return Run(*options); }; });
 }
 

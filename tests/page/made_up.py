@@ -247,11 +247,11 @@ class MadeUp(http.server.ThreadingHTTPServer):
             return 401, error("denied", "no credentials were sent", "send a bearer token")
         parts = tuple(query.get("namespace", []))
         if path == "/api/v1/server":
-            return 200, {"program": "lithify-serve", "version": "0.1.0", "catalogs": ["lake"],
+            return 200, {"program": "lithify", "version": "0.1.0", "catalogs": ["lake"],
                          "caller": {"name": "ana", "verified": True, "anonymous": False},
                          "audit": {"state": "writing", "signed": True},
-                         "workers": [{"name": "10.0.0.7:7070", "state": "ready", "groups": 3,
-                                      "slots": 8}]}
+                         "workers": [{"state": "healthy", "groups": 3, "slots": 8},
+                                     {"state": "unhealthy", "groups": 0, "slots": 8}]}
         if path == "/api/v1/tables":
             return 200, self.tables.listed()
         if path == "/api/v1/health":

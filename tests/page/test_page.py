@@ -21,6 +21,8 @@ def check(one, name, full=False):
     """No finding of axe, nothing wider than the window, and a screenshot."""
     one.screenshot(name, full)
     assert one.violations() == []
+    texts = one.evaluate("[...document.querySelector('main').childNodes].map((n) => n.nodeName)")
+    assert "#text" not in texts  # "undefined".
     assert one.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
 
 

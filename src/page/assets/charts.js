@@ -37,7 +37,7 @@
   function histogram({ bounds, before, after }) {
     const { width, height } = box();
     const area = { left: 44, right: width - 4, top: 10, bottom: height - 24 };
-    const top = ceiling(Math.max(1, ...before, ...(after ?? [])));
+    const top = ceiling(Math.max(2, ...before, ...(after ?? [])));
     const step = (area.right - area.left) / before.length;
     const label = (i) =>
       i === 0
@@ -113,7 +113,7 @@
     const at = points.map((p) => Date.parse(p.time));
     const from = at[0];
     const span = Math.max(1, at[at.length - 1] - from);
-    const top = ceiling(Math.max(1, ...points.map((p) => p.value)));
+    const top = ceiling(Math.max(2, ...points.map((p) => p.value)));
     const x = (t) => area.left + ((t - from) / span) * (area.right - area.left);
     const y = (v) => area.bottom - (v / top) * (area.bottom - area.top);
     const svg = draw("svg", {

@@ -26,6 +26,8 @@ globalThis.lithify = {};
     /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
   const visible = (text) =>
     String(text).replace(UNSEEN, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
+  // What is there of these, into `node`.
+  const put = (node, ...children) => fill(node, {}, children);
   const name = (text, tag = "bdi", attributes = {}) => make(tag, attributes, visible(text));
 
   const whole = new Intl.NumberFormat("en");
@@ -153,6 +155,8 @@ globalThis.lithify = {};
     partial: "warn",
     cancelled: "",
     opted_in: "good",
+    healthy: "good",
+    unhealthy: "bad",
     unreadable: "bad",
     gone: "bad",
     nothing_to_gain: "good",
@@ -163,6 +167,7 @@ globalThis.lithify = {};
     make,
     draw,
     visible,
+    put,
     name,
     count,
     bytes,

@@ -155,6 +155,7 @@
     #draw(from, to) {
       const height = this.#height();
       this.space.style.height = `${this.shown.length * height}px`;
+      this.element.style.setProperty("--tall", `${this.shown.length * height + 2}px`);
       const first = from ?? Math.max(0, Math.floor(this.body.scrollTop / height) - OVERSCAN);
       const last = Math.min(
         this.shown.length,

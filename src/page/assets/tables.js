@@ -4,6 +4,7 @@
   const {
     make,
     visible,
+    put,
     name,
     count,
     bytes,
@@ -279,7 +280,8 @@
         pending = setTimeout(show, fleet.asked < fleet.wanted && fleet.asked > 0 ? 400 : 0);
     };
     const begin = () => load().catch((error) => lithify.failed(error));
-    content.append(
+    put(
+      content,
       make(
         "div",
         { class: "head" },
@@ -393,6 +395,7 @@
     absent:
       "There is no maintenance log in this catalog: the jobs of maintenance are not recorded, or it does not run.",
     hidden: "The catalog does not let you read the maintenance log.",
+    failed: "The maintenance log could not be read.",
   };
 
   async function one(content, parts, signal) {
@@ -471,7 +474,8 @@
         ),
       ),
     );
-    content.append(
+    put(
+      content,
       make(
         "div",
         { class: "head" },
@@ -568,7 +572,8 @@
       ),
     );
     const live = make("input", { type: "checkbox", checked: true });
-    content.append(
+    put(
+      content,
       make(
         "div",
         { class: "head" },
@@ -599,7 +604,8 @@
   async function plan(content, parts, signal) {
     const answer = await get("plan", {}, signal);
     const chosen = answer.plan.filter((c) => c.rank);
-    content.append(
+    put(
+      content,
       make(
         "div",
         { class: "head" },
@@ -652,7 +658,8 @@
   async function server(content, parts, signal) {
     const s = await get("server", {}, signal);
     const [tone, text] = AUDIT[s.audit.state] ?? ["", ""];
-    content.append(
+    put(
+      content,
       make(
         "div",
         { class: "head" },
@@ -715,7 +722,7 @@
             : table(
                 "Workers",
                 [
-                  { head: "Worker", first: true, cell: (w) => name(w.name) },
+                  { head: "Worker", first: true, cell: (w) => count(s.workers.indexOf(w) + 1) },
                   { head: "State", cell: (w) => state(w.state), kind: "line" },
                   {
                     head: "Groups",

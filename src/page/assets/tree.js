@@ -4,6 +4,7 @@
   const {
     make,
     visible,
+    put,
     name,
     count,
     bytes,
@@ -97,7 +98,8 @@
         lithify.calendar(`Small files by day of ${title}`, days, level, text),
       );
     });
-    content.append(
+    put(
+      content,
       make(
         "div",
         { class: "head" },
@@ -183,12 +185,14 @@
       width: "minmax(11rem, 2.4fr)",
       narrow: true,
       value: (p) => p.key,
-      cell: (p) =>
+      cell: (p) => [
         make(
           "a",
           { href: `#/partition/${encodeURIComponent(p.key)}`, title: visible(p.key) },
-          name(p.key),
+          name(`${p.series} / ${p.tenant}`),
         ),
+        make("span", { class: "where" }, " ", p.start ? when(p.start) : name(p.key)),
+      ],
     },
     {
       key: "small",
@@ -278,7 +282,8 @@
         grid.count,
       );
     }
-    content.append(
+    put(
+      content,
       make(
         "div",
         { class: "head" },
@@ -294,7 +299,8 @@
   function partition(content, [key]) {
     const p = lithify.written.status.partitions.find((one) => one.key === key);
     if (!p) throw Object.assign(new Error("there is no such partition"), { hint: visible(key) });
-    content.append(
+    put(
+      content,
       make("div", { class: "head" }, make("h1", {}, name(p.key)), state(p.state)),
       facts([
         ["Files", count(p.live_files), bytes(p.live_bytes)],
@@ -317,7 +323,7 @@
       p.state = p.error ? "error" : p.verdict;
       p.key = p.partition;
       p.date = p.start?.slice(0, 10);
-      p.text = p.key.toLowerCase();
+      p.text = `${p.key} ${p.series} ${p.tenant} ${when(p.start)}`.toLowerCase();
     }
   }
 
@@ -391,6 +397,12 @@
     },
   ];
 
+  // Only of names that are nothing else wherever they are pasted.
+  const optIn = (t) =>
+    t.gate === "not_opted_in" && /^[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)+$/.test(t.table)
+      ? `ALTER TABLE ${t.table} SET TBLPROPERTIES ('sqe.maintenance.enabled' = 'true')`
+      : null;
+
   let gates = null;
   function seen(content) {
     const { report } = lithify.written;
@@ -403,7 +415,8 @@
     });
     if (!gates.count.isConnected) gates.tools.append(gates.count);
     const open = report.tables.filter((t) => t.gate === "opted_in").length;
-    content.append(
+    put(
+      content,
       make(
         "div",
         { class: "head" },
@@ -457,7 +470,8 @@
       });
     const plan = report.plan.filter((c) => c.table === wanted);
     const jobs = report.jobs.filter((j) => j.table === wanted);
-    content.append(
+    put(
+      content,
       make("div", { class: "head" }, make("h1", {}, name(t.table)), state(t.gate)),
       facts([
         ["Files", count(t.data_files), `${bytes(t.file_bytes_average)} on average`],
@@ -469,7 +483,7 @@
         "Gate",
         null,
         make("p", {}, visible(t.gate_reason)),
-        t.statement && copied(t.statement),
+        optIn(t) && copied(optIn(t)),
         t.reason && make("p", {}, visible(t.reason)),
         (t.warnings ?? []).map((w) => make("p", { class: "mute" }, visible(w))),
       ),
@@ -493,7 +507,8 @@
   const withTable = (row) => name(row.table);
   function seenPlan(content) {
     const { plan } = lithify.written.report;
-    content.append(
+    put(
+      content,
       make("div", { class: "head" }, make("h1", {}, "Plan")),
       make(
         "section",
@@ -506,7 +521,8 @@
   }
   function seenJobs(content) {
     const { jobs } = lithify.written.report;
-    content.append(
+    put(
+      content,
       make(
         "div",
         { class: "head" },

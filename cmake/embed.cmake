@@ -1,0 +1,32 @@
+# Writes files into a C++ source, as Assets() of src/page/assets.h. Run as a script:
+#
+#   cmake -DOUT=assets.cc -DFILES=a.css;b.js -P embed.cmake
+#
+# index.html is at "/" of the page, all others below it by their names.
+set(_types html=text/html css=text/css js=text/javascript yaml=application/yaml)
+set(_text "// Made by cmake/embed.cmake.\n#include \"page/assets.h\"\n\nnamespace lithify::page {\n")
+string(APPEND _text "namespace {\nconstexpr Asset kAssets[] = {\n")
+foreach(_file IN LISTS FILES)
+  get_filename_component(_name "${_file}" NAME)
+  string(REGEX REPLACE "^.*\\." "" _extension "${_name}")
+  set(_type "")
+  foreach(_pair IN LISTS _types)
+    if(_pair MATCHES "^${_extension}=(.*)$")
+      set(_type "${CMAKE_MATCH_1}; charset=utf-8")
+    endif()
+  endforeach()
+  if(_type STREQUAL "")
+    message(FATAL_ERROR "${_file}: no type is known for it")
+  endif()
+  file(READ "${_file}" _hex HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "\\\\x\\1" _bytes "${_hex}")
+  string(LENGTH "${_hex}" _length)
+  math(EXPR _length "${_length} / 2")
+  if(_name STREQUAL "index.html")
+    set(_name "")
+  endif()
+  string(APPEND _text "    {\"/${_name}\", \"${_type}\", {\"${_bytes}\", ${_length}}},\n")
+endforeach()
+string(APPEND _text "};\n}  // namespace\n\nstd::span<const Asset> Assets() { return kAssets; }\n\n")
+string(APPEND _text "}  // namespace lithify::page\n")
+file(WRITE "${OUT}" "${_text}")
