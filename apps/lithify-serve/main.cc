@@ -55,6 +55,7 @@ Status Serve(const Options& options) {
   if (!server->probes().empty()) {
     std::printf("lithify answers probes at %s\n", server->probes().c_str());
   }
+  if (!server->page().empty()) std::puts(server->page().c_str());
   std::fflush(stdout);
   signals.Wait();
   daemon::Tell(kProgram, "stopping");

@@ -82,6 +82,7 @@ void TellStart(const serve::Server& server, const Configurations& config) {
   } else if (maintenance.mode != maintain::Mode::kOff) {
     std::puts("maintenance.scheduler.enabled is false: nothing is maintained by itself");
   }
+  if (!server.page().empty()) std::puts(server.page().c_str());
   std::fflush(stdout);
 }
 

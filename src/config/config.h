@@ -39,6 +39,9 @@ struct CatalogConfig {
   bool vended_credentials = true;  // REST: ask it to lend credentials for the storage of a table.
 };
 
+// Where the status page is unless it is told. Taken by another program, there is none.
+inline constexpr std::string_view kPageListenDefault = "127.0.0.1:50080";
+
 // [server]: the interactive Flight SQL server. It has no field for a credential of its own.
 struct ServerConfig {
   std::string listen = "127.0.0.1:50051";  // Host and port; port 0: any free one.
@@ -47,7 +50,11 @@ struct ServerConfig {
   std::string tls_client_ca_file;  // Clients must show a certificate of it. Empty: none asked for.
   bool allow_plaintext = false;    // Without TLS beyond loopback.
   std::string health_listen;       // HTTP, for probes: host and port. Empty: none.
-  std::string catalog;             // Of names without one. Empty: the only one there is.
+  // HTTP, for the status page: host and port. Empty: none.
+  std::string page_listen = std::string(kPageListenDefault);
+  // By which browsers reach it, beside `localhost` and addresses in numbers.
+  std::vector<std::string> page_hosts;
+  std::string catalog;  // Of names without one. Empty: the only one there is.
   // Tables of REST catalogs whose locations are local files: every caller who may create a table
   // could make this process read and write files of its own user.
   bool local_files = false;

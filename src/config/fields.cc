@@ -149,6 +149,8 @@ std::vector<HiveField> ServerFields() {
       TextField("server.tls_client_ca_file", AT(server.tls_client_ca_file)),
       BoolField("server.allow_plaintext", AT(server.allow_plaintext)),
       TextField("server.health_listen", AT(server.health_listen)),
+      TextField("server.page_listen", AT(server.page_listen)),
+      ListField("server.page_hosts", AT(server.page_hosts)),
       TextField("server.catalog", AT(server.catalog)),
       BoolField("server.local_files", AT(server.local_files)),
       CountField("server.statements_max", 1, 100'000, AT(server.statements_max)),

@@ -153,6 +153,15 @@ std::vector<WorkerView> Dispatcher::workers() const {
   const std::lock_guard lock(mutex_);
   return placement_.workers();
 }
+std::vector<group::FleetWorker> Dispatcher::Workers() const {
+  std::vector<group::FleetWorker> all;
+  for (const WorkerView& worker : workers()) {
+    all.push_back({.state = worker.draining ? "draining" : std::string(HealthName(worker.health)),
+                   .groups = worker.running + worker.others,
+                   .slots = worker.cap});
+  }
+  return all;
+}
 PlacementCounters Dispatcher::counters() const {
   const std::lock_guard lock(mutex_);
   return placement_.counters();

@@ -72,6 +72,7 @@ class Dispatcher final : public group::Fleet {
   void Stop();
 
   std::vector<WorkerView> workers() const;
+  std::vector<group::FleetWorker> Workers() const override;
   PlacementCounters counters() const;
   QueueLengths queue() const;
 

@@ -73,6 +73,13 @@ struct FleetJob {
   std::function<void(const FleetStory&)> on_end = {};
 };
 
+// How one worker is, for people who look on: who and where it is, is not said.
+struct FleetWorker {
+  std::string state;  // "healthy", "draining", ….
+  int groups = 0;     // That it works on, of anybody's.
+  int slots = 0;      // That it takes at a time.
+};
+
 // Thread-safe: jobs may run at the same time; they share the workers' capacity.
 class Fleet {
  public:
@@ -82,6 +89,9 @@ class Fleet {
   // kInsufficientWorkers: they are required, and there are fewer healthy ones than that (R291).
   // `asked`: of this job, above what is configured.
   virtual Result<Placement> Place(std::optional<Distribution> asked, const CancelFlag& cancel) = 0;
+
+  // As they were when a job last asked them; asks nobody.
+  virtual std::vector<FleetWorker> Workers() const { return {}; }
 
   // Runs every group. `done` is called once per group, with its result once the worker has given
   // the outputs into the caller's hands (they are the caller's to remove or to commit from then on,

@@ -157,6 +157,42 @@ const plan::MaintenanceDecision* Best(const Round& round, const OptedIn& table) 
   return best;
 }
 
+// Its candidates as rows, in the order in which they would be run.
+Rows PlanRows(const Round& round) {
+  struct Line {
+    const OptedIn* table;
+    size_t candidate;
+  };
+  std::vector<Line> lines;
+  for (const OptedIn& table : round.tables()) {
+    for (size_t i = table.first; i < table.first + table.count; ++i) lines.push_back({&table, i});
+  }
+  std::ranges::sort(lines, [&](const Line& a, const Line& b) {
+    const auto key = [&](const Line& line) {
+      const int64_t rank = round.plan().decisions[line.candidate].rank;
+      return std::tuple(rank == 0, rank, line.table->table.catalog,
+                        line.table->table.ident.ToString(), line.candidate);
+    };
+    return key(a) < key(b);
+  });
+  Rows rows(kPlanColumns);
+  for (const Line& line : lines) {
+    const plan::MaintenanceCandidate& candidate = round.candidates()[line.candidate];
+    const plan::MaintenanceDecision& decision = round.plan().decisions[line.candidate];
+    rows.Add(
+        {line.table->table.catalog, catalog::NamespaceName(line.table->table.ident.namespace_parts),
+         line.table->table.ident.name,
+         candidate.partition.empty() ? Cell() : Cell(candidate.partition),
+         std::string(plan::MaintenanceKindName(candidate.kind)),
+         std::string(plan::MaintenanceVerdictName(decision.verdict)), decision.reason,
+         decision.rank > 0 ? Cell(decision.rank) : Cell(),
+         decision.rank > 0 ? Cell(decision.score) : Cell(), candidate.files_in, candidate.bytes_in,
+         candidate.outputs, candidate.delete_rows, decision.expected_saved_seconds,
+         decision.compute_seconds, decision.reads_per_day, decision.survival});
+  }
+  return rows;
+}
+
 class RunOfTable {
  public:
   RunOfTable(const Round& round, const TableAccess& access, const CallContext& call,
@@ -238,38 +274,15 @@ Result<Rows> PlanMaintenance(const TableAccess& access, const CallContext& call,
     LITHIFY_TRY(round.Look(catalog, std::nullopt));
   }
   round.Rank();
-  struct Line {
-    const OptedIn* table;
-    size_t candidate;
-  };
-  std::vector<Line> lines;
-  for (const OptedIn& table : round.tables()) {
-    for (size_t i = table.first; i < table.first + table.count; ++i) lines.push_back({&table, i});
-  }
-  std::ranges::sort(lines, [&](const Line& a, const Line& b) {
-    const auto key = [&](const Line& line) {
-      const int64_t rank = round.plan().decisions[line.candidate].rank;
-      return std::tuple(rank == 0, rank, line.table->table.catalog,
-                        line.table->table.ident.ToString(), line.candidate);
-    };
-    return key(a) < key(b);
-  });
-  Rows rows(kPlanColumns);
-  for (const Line& line : lines) {
-    const plan::MaintenanceCandidate& candidate = round.candidates()[line.candidate];
-    const plan::MaintenanceDecision& decision = round.plan().decisions[line.candidate];
-    rows.Add(
-        {line.table->table.catalog, catalog::NamespaceName(line.table->table.ident.namespace_parts),
-         line.table->table.ident.name,
-         candidate.partition.empty() ? Cell() : Cell(candidate.partition),
-         std::string(plan::MaintenanceKindName(candidate.kind)),
-         std::string(plan::MaintenanceVerdictName(decision.verdict)), decision.reason,
-         decision.rank > 0 ? Cell(decision.rank) : Cell(),
-         decision.rank > 0 ? Cell(decision.score) : Cell(), candidate.files_in, candidate.bytes_in,
-         candidate.outputs, candidate.delete_rows, decision.expected_saved_seconds,
-         decision.compute_seconds, decision.reads_per_day, decision.survival});
-  }
-  return rows;
+  return PlanRows(round);
+}
+
+Result<Rows> PlanTableMaintenance(const ResolvedTable& table, const TableAccess& access,
+                                  const CallContext& call, const CancelFlag& cancel) {
+  Round round(access, call, cancel);
+  LITHIFY_TRY(round.Look(table.catalog, table));
+  round.Rank();
+  return PlanRows(round);
 }
 
 Result<Rows> RunMaintenance(const sql::BoundCall& bound, bool explain, const TableAccess& access,

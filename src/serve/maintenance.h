@@ -25,6 +25,10 @@ const std::vector<Column>& MaintenanceRunColumns();
 Result<Rows> PlanMaintenance(const TableAccess& access, const CallContext& call,
                              const CancelFlag& cancel);
 
+// The same of this table alone, whether it is opted in or not.
+Result<Rows> PlanTableMaintenance(const ResolvedTable& table, const TableAccess& access,
+                                  const CallContext& call, const CancelFlag& cancel);
+
 // One row for each opted-in table. A table that fails does not stop the others; its row says why.
 Result<Rows> RunMaintenance(const sql::BoundCall& bound, bool explain, const TableAccess& access,
                             const CallContext& call, observe::Progress& progress,

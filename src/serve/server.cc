@@ -1,5 +1,6 @@
 #include "serve/server.h"
 
+#include <atomic>
 #include <utility>
 
 #include "base/clock.h"
@@ -13,6 +14,7 @@
 #include "serve/job_registry.h"
 #include "serve/listener.h"
 #include "serve/sessions.h"
+#include "serve/status_page.h"
 #include "serve/table_access.h"
 
 namespace lithify::serve {
@@ -26,7 +28,10 @@ class FlightSqlServer final : public Server {
   FlightSqlServer(config::HiveConfig config, std::string version, Told told)
       : config_(std::move(config)),
         version_(std::move(version)),
-        told_(std::move(told)),
+        told_([this, told = std::move(told)](const Error& error) {
+          audit_fails_ = true;
+          told(error);
+        }),
         jobs_({.running_per_owner = static_cast<size_t>(config_.server.jobs_per_user_max),
                .running = static_cast<size_t>(config_.server.jobs_max)},
               clock_, random_),
@@ -34,6 +39,7 @@ class FlightSqlServer final : public Server {
                   clock_, random_) {}
 
   Status Assemble(job::TableSightings* sightings, group::Fleet* fleet) {
+    fleet_ = fleet;
     LITHIFY_TRY_ASSIGN(auto access, TableAccess::Make(config_, clock_, told_, sightings, fleet));
     LITHIFY_TRY_ASSIGN(authenticator_, MakeAuthenticator(config_.auth, clock_, random_));
     executor_ = std::make_unique<Executor>(std::move(access), jobs_, clock_);
@@ -62,7 +68,10 @@ class FlightSqlServer final : public Server {
                                                    .clock = clock_,
                                                    .random = random_,
                                                    .version = version_}));
-    return StartProbes();
+    LITHIFY_TRY(StartProbes());
+    const Status page = StartPage();
+    if (!page) listener_->Stop();
+    return page;
   }
 
   // After the other: what is asked has begun by then, and a probe that is not answered waits.
@@ -78,11 +87,38 @@ class FlightSqlServer final : public Server {
     return {};
   }
 
+  // Nobody asked for it where it is by default: a second server on the machine goes without.
+  Status StartPage() {
+    if (config_.server.page_listen.empty()) return {};
+    auto page = StatusPage::Listen({.config = config_.server,
+                                    .authenticator = *authenticator_,
+                                    .access = executor_->access(),
+                                    .jobs = jobs_,
+                                    .audit = *audit_,
+                                    .clock = clock_,
+                                    .version = version_,
+                                    .signs = !config_.audit_log.signing_key.empty(),
+                                    .audit_fails = [this] { return audit_fails_.load(); },
+                                    .fleet = fleet_});
+    if (page) {
+      page_ = *std::move(page);
+      page_line_ = "lithify shows its status at " + page_->location();
+      return {};
+    }
+    if (config_.server.page_listen != config::kPageListenDefault) {
+      return Fail(std::move(page.error()));
+    }
+    page_line_ = "lithify shows no status page: " + page.error().ToString();
+    return {};
+  }
+
   std::string location() const override { return listener_->location(); }
   std::string probes() const override {
     return probes_ ? "http://" + probes_->address() : std::string();
   }
+  std::string page() const override { return page_line_; }
   void Stop() override {
+    page_.reset();  // Its questions are short, and asked again by whoever looks on.
     listener_->Stop();
     probes_.reset();  // It told that the server drains.
   }
@@ -90,6 +126,7 @@ class FlightSqlServer final : public Server {
  private:
   const config::HiveConfig config_;
   const std::string version_;
+  std::atomic<bool> audit_fails_{false};
   const Told told_;
   SystemClock clock_;
   SystemRandom random_;
@@ -100,6 +137,9 @@ class FlightSqlServer final : public Server {
   std::unique_ptr<AuditTrail> audit_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<http::Listener> probes_;
+  group::Fleet* fleet_ = nullptr;
+  std::unique_ptr<StatusPage> page_;
+  std::string page_line_;
 };
 
 }  // namespace

@@ -40,6 +40,9 @@ class Server {
   virtual std::string location() const = 0;
   // Likewise, of what probes ask: "http://127.0.0.1:8081"; empty: there is none.
   virtual std::string probes() const = 0;
+  // Likewise, about the status page, as a sentence: where it is, or why it is not; empty: it is not
+  // wanted.
+  virtual std::string page() const = 0;
   // Once started: no new calls; running ones have server.drain to end, then they are cancelled.
   // Blocks.
   virtual void Stop() = 0;

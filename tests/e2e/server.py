@@ -18,7 +18,7 @@ CLIENT = pathlib.Path(cli.BINARY).parent / "lithify-sql"
 class Server:
     """Listens on a free port until stop()."""
 
-    def __init__(self, directory, config, *args, env=None, program=PROGRAM):
+    def __init__(self, directory, config, *args, env=None, program=PROGRAM, page=False):
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.errors = directory / "stderr.txt"
@@ -27,7 +27,7 @@ class Server:
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
                 [program, "--config", str(self.config), "--set", "server.listen=127.0.0.1:0",
-                 *args],
+                 "--set", f"server.page_listen={'127.0.0.1:0' if page else ''}", *args],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
                 env={**os.environ, "XDG_STATE_HOME": str(directory / "state"), **(env or {})})
         line = self.process.stdout.readline()
@@ -39,6 +39,13 @@ class Server:
         line = self.process.stdout.readline()
         assert line.startswith("lithify answers probes at http://"), line
         return line.split(" at ", 1)[1].strip()
+
+    def page_url(self):
+        """Of one with a page, after probes_url() if it has that."""
+        for line in self.process.stdout:
+            if line.startswith("lithify shows its status at "):
+                return line.split(" at ", 1)[1].strip()
+        raise AssertionError(self.errors.read_text())
 
     def stop(self, how=signal.SIGTERM, code=0):
         if self.process.poll() is None:
