@@ -241,38 +241,59 @@ Result<Json> LogOf(const ResolvedTable& table, const TableAccess& access, const 
   }
 }
 
+Json GroupJson(const std::string& catalog, const std::vector<std::string>& namespace_parts) {
+  return {{"catalog", catalog}, {"namespace", namespace_parts}, {"tables", Json::array()}};
+}
+
 }  // namespace
 
 Result<std::string> StatusData::Tables() const {
   Json groups = Json::array();
+  Json unlisted = Json::array();
   for (const std::string& catalog : access_.catalogs()) {
-    LITHIFY_TRY_ASSIGN(const auto tables, ListTables(access_, catalog, call_, cancel_));
+    const auto tables = ListTables(access_, catalog, call_, cancel_);
+    if (!tables && tables.error().code == Code::kDenied && !call_.token->refused()) {
+      unlisted.push_back(catalog);
+      continue;
+    }
+    if (!tables) return Fail(tables.error());
     const std::vector<std::string>* last = nullptr;  // They come by namespace.
-    for (const ResolvedTable& table : tables) {
+    for (const ResolvedTable& table : *tables) {
       if (last == nullptr || *last != table.ident.namespace_parts) {
-        groups.push_back({{"catalog", catalog},
-                          {"namespace", table.ident.namespace_parts},
-                          {"tables", Json::array()}});
+        groups.push_back(GroupJson(catalog, table.ident.namespace_parts));
       }
       last = &table.ident.namespace_parts;
       groups.back()["tables"].push_back(table.ident.name);
     }
   }
-  return Dump({{"namespaces", std::move(groups)}});
+  return Dump({{"namespaces", std::move(groups)}, {"unlisted", std::move(unlisted)}});
+}
+
+Result<std::string> StatusData::TablesIn(const std::string& catalog,
+                                         const std::vector<std::string>& namespace_parts) const {
+  LITHIFY_TRY_ASSIGN(const auto names, NamesIn(catalog, namespace_parts));
+  Json group = GroupJson(catalog, namespace_parts);
+  for (const std::string& name : names) group["tables"].push_back(name);
+  return Dump({{"namespaces", Json::array({std::move(group)})}, {"unlisted", Json::array()}});
+}
+
+Result<std::vector<std::string>> StatusData::NamesIn(
+    const std::string& catalog, const std::vector<std::string>& namespace_parts) const {
+  LITHIFY_TRY_ASSIGN(const std::string chosen, access_.ChooseCatalog(catalog, call_));
+  LITHIFY_TRY_ASSIGN(const auto session, access_.Open(chosen, "show_tables", {}, call_,
+                                                      [this] { return cancel_.requested(); }));
+  LITHIFY_TRY_ASSIGN(const auto tables, session->catalog().ListTables(namespace_parts));
+  std::vector<std::string> names;
+  for (const catalog::TableIdent& table : tables) names.push_back(table.name);
+  std::ranges::sort(names);
+  return names;
 }
 
 Result<std::string> StatusData::Health(const Batch& batch) const {
-  LITHIFY_TRY_ASSIGN(const std::string catalog, access_.ChooseCatalog(batch.catalog, call_));
+  LITHIFY_TRY_ASSIGN(auto names, NamesIn(batch.catalog, batch.namespace_parts));
+  if (batch.after) names.erase(names.begin(), std::ranges::upper_bound(names, *batch.after));
+  const std::string& catalog = batch.catalog;
   const auto stop = [this] { return cancel_.requested(); };
-  std::vector<std::string> names;
-  {
-    LITHIFY_TRY_ASSIGN(const auto session, access_.Open(catalog, "show_tables", {}, call_, stop));
-    LITHIFY_TRY_ASSIGN(const auto tables, session->catalog().ListTables(batch.namespace_parts));
-    for (const catalog::TableIdent& table : tables) {
-      if (!batch.after || table.name > *batch.after) names.push_back(table.name);
-    }
-  }
-  std::ranges::sort(names);
   const bool more = names.size() > batch.limit;
   if (more) names.resize(batch.limit);
   Json list = Json::array();

@@ -25,8 +25,10 @@ class StatusData {
   StatusData(const TableAccess& access, const CallContext& call, const CancelFlag& cancel)
       : access_(access), call_(call), cancel_(cancel) {}
 
-  // Names alone.
+  // Names alone; of all catalogs, or of one namespace, which need not be one that can be listed.
   Result<std::string> Tables() const;
+  Result<std::string> TablesIn(const std::string& catalog,
+                               const std::vector<std::string>& namespace_parts) const;
 
   struct Batch {
     std::string catalog;
@@ -39,6 +41,9 @@ class StatusData {
   Result<std::string> Plan() const;
 
  private:
+  Result<std::vector<std::string>> NamesIn(const std::string& catalog,
+                                           const std::vector<std::string>& namespace_parts) const;
+
   const TableAccess& access_;
   const CallContext& call_;
   const CancelFlag& cancel_;

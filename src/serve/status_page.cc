@@ -188,7 +188,12 @@ std::vector<http::Route> StatusPage::Routes() {
     return JobsJson(services_.jobs.List(call.context.caller), services_.clock.Now());
   });
   const TableAccess& access = services_.access;
-  answer("tables", true, [&access](Call& call) { return call.Data(access).Tables(); });
+  answer("tables", true, [&access](Call& call) -> Result<std::string> {
+    if (call.request.Values("namespace").empty()) return call.Data(access).Tables();
+    LITHIFY_TRY_ASSIGN(const auto catalog, One(call.request, "catalog"));
+    LITHIFY_TRY_ASSIGN(const auto parts, NamespaceOf(call.request));
+    return call.Data(access).TablesIn(catalog, parts);
+  });
   answer("plan", true, [&access](Call& call) { return call.Data(access).Plan(); });
   answer("health", true, [&access](Call& call) -> Result<std::string> {
     LITHIFY_TRY_ASSIGN(const auto batch, BatchOf(call.request));

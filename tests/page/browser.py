@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over a pipe with its own protocol: nothing between test and browser."""
+"""A headless Chromium, driven over a pipe with its own protocol: no driver is between."""
 
 import base64
 import contextlib
@@ -198,10 +198,10 @@ class Page:
                 "scale": 1}
 
     def violations(self):
-        """What axe-core finds, by the rules of WCAG 2.2 and its own best practices. It is brought in
-        by the debugger: the page's own policy lets no such thing in."""
+        """What axe-core finds, by the rules of WCAG 2.2 and its own best practices. The debugger
+        brings it in: the page's own policy lets no such thing in."""
         self.evaluate(self.browser.axe + "; true")
         found = self.evaluate("""axe.run(document, {resultTypes: ["violations"]}).then((r) =>
-          r.violations.map((v) => [v.id, v.impact, v.nodes.slice(0, 3).map((n) => n.html.slice(0, 300)
-            + " " + n.failureSummary)]))""")
+          r.violations.map((v) => [v.id, v.impact, v.nodes.slice(0, 3).map((n) =>
+            n.html.slice(0, 300) + " " + n.failureSummary)]))""")
         return found

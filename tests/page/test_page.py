@@ -84,7 +84,8 @@ def test_search_sort_and_filter(page, serve):
     one.click("input[type=search]")
     one.type("payments_apac")
     wanted = [row["name"] for row in rows if row["name"].startswith("payments_apac")]
-    one.until(f"document.querySelector('[role=grid]').getAttribute('aria-rowcount') === '{len(wanted) + 1}'")
+    rows = "document.querySelector('[role=grid]').getAttribute('aria-rowcount')"
+    one.until(f"{rows} === '{len(wanted) + 1}'")
     assert set(one.evaluate(names)) <= set(wanted)
     one.until(f"document.getElementById('said').innerText === '{len(wanted)} of 1,000 shown'")
 
@@ -136,6 +137,10 @@ def test_hostile_names_are_names(page, serve, size):
         one.until("document.querySelectorAll('.panel').length === 6")
         assert one.evaluate(f"document.querySelectorAll('{elements}').length") == 0
         assert one.evaluate("document.documentElement.scrollWidth <= innerWidth"), link[:200]
+        # What would be pasted is what is shown.
+        unseen = "\\u" in one.text("h1") or "\\u202e" in one.text(".crumb")
+        assert (one.evaluate("document.querySelector('.copy') !== null")
+                <= (not unseen)), link[:200]
         if at % 5 == 0:
             check(one, f"hostile-table-{at}-{size}")
     one.open(server.url + "#/jobs")

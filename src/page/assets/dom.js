@@ -126,6 +126,10 @@ globalThis.lithify = {};
 
   function copied(text) {
     const pre = make("pre", {}, make("code", {}, visible(text)));
+    if (visible(text) !== text) {
+      // What nobody sees would be pasted, too.
+      return make("p", { class: "mute" }, "A name has characters that are not shown: type it.");
+    }
     const button = make("button", { type: "button", class: "copy" }, "Copy");
     button.addEventListener("click", async () => {
       try {
@@ -143,7 +147,10 @@ globalThis.lithify = {};
 
   const TONES = {
     candidate: "warn",
-    selected: "warn",
+    run: "live",
+    hot: "warn",
+    backing_off: "warn",
+    breaker_open: "bad",
     planned: "warn",
     running: "live",
     success: "good",

@@ -36,15 +36,40 @@
 
   // --- all tables ---------------------------------------------------------------------------------
 
-  const fleet = { rows: null, asked: 0, wanted: 0, errors: [], shown: () => {}, most: 1 };
+  const fleet = {
+    unlisted: [],
+    rows: null,
+    asked: 0,
+    wanted: 0,
+    errors: [],
+    shown: () => {},
+    most: 1,
+  };
 
   const BATCH = 500;
   const AT_ONCE = 3;
 
   async function load() {
-    Object.assign(fleet, { rows: [], asked: 0, wanted: 0, errors: [], most: 1 });
+    Object.assign(fleet, { rows: [], asked: 0, wanted: 0, errors: [], unlisted: [], most: 1 });
     const listed = await get("tables");
-    const groups = listed.namespaces.map((group) =>
+    fleet.unlisted = listed.unlisted;
+    await add(listed.namespaces);
+  }
+
+  // One that the catalog does not list for this caller, and may show all the same.
+  async function open(catalog, parts) {
+    const listed = await get("tables", { catalog, namespace: parts });
+    const known = (group) =>
+      fleet.rows.some(
+        (row) =>
+          row.catalog === group.catalog &&
+          JSON.stringify(row.namespace) === JSON.stringify(group.namespace),
+      );
+    await add(listed.namespaces.filter((group) => !known(group)));
+  }
+
+  async function add(namespaces) {
+    const groups = namespaces.map((group) =>
       group.tables.map((table) => ({
         catalog: group.catalog,
         namespace: group.namespace,
@@ -52,7 +77,7 @@
         text: [group.catalog, ...group.namespace, table].join(".").toLowerCase(),
       })),
     );
-    fleet.rows = groups.flat();
+    for (const group of groups) for (const row of group) fleet.rows.push(row);
     fleet.wanted = fleet.rows.length;
     fleet.shown();
     const waiting = groups.filter((group) => group.length > 0);
@@ -94,6 +119,13 @@
       after = answer.next;
       fleet.shown();
     } while (after !== null && after !== undefined);
+    // Those that went meanwhile, or could not be asked for.
+    for (const row of group) {
+      if (row.error !== undefined || row.live_data_files !== undefined) continue;
+      row.error = "not known";
+      fleet.asked += 1;
+    }
+    fleet.shown();
   }
 
   function sums(rows) {
@@ -273,8 +305,40 @@
               ),
             ]),
       );
+      opener.hidden = fleet.unlisted.length === 0;
+      if (chosen.options.length !== fleet.unlisted.length) {
+        chosen.replaceChildren(
+          ...fleet.unlisted.map((one) => make("option", { value: one }, visible(one))),
+        );
+      }
       grid.set(fleet.rows);
     };
+    const chosen = make("select", { "aria-label": "Catalog" });
+    const wanted = make("input", {
+      "aria-label": "Namespace",
+      placeholder: "sales.eu",
+      autocomplete: "off",
+      spellcheck: "false",
+      required: true,
+    });
+    const opener = make(
+      "form",
+      { class: "notice", hidden: true },
+      make(
+        "p",
+        {},
+        "Not every catalog lets you list its namespaces. One whose name you know can be looked into.",
+      ),
+      make("div", { class: "tools" }, chosen, wanted, make("button", { type: "submit" }, "Look")),
+    );
+    opener.addEventListener("submit", (event) => {
+      event.preventDefault();
+      open(chosen.value, wanted.value.trim().split(".")).catch((error) => {
+        if (error.status === 401) lithify.failed(error);
+        fleet.errors.push(`${visible(wanted.value)}: ${error.message}`);
+        fleet.shown();
+      });
+    });
     fleet.shown = () => {
       if (pending === 0)
         pending = setTimeout(show, fleet.asked < fleet.wanted && fleet.asked > 0 ? 400 : 0);
@@ -294,6 +358,7 @@
       ),
       numbers,
       problems,
+      opener,
       make("div", { class: "tools" }, grid.tools, reload, loaded),
       grid.element,
     );
@@ -522,7 +587,6 @@
       "tr",
       {},
       make("th", { scope: "row" }, visible(job.procedure)),
-      make("td", {}, job.table ? name(job.table) : "–"),
       make(
         "td",
         { class: "line" },
@@ -531,6 +595,7 @@
           : state(job.state),
       ),
       make("td", {}, bar || (known ? bytes(job.bytes_done) : "–")),
+      make("td", {}, job.table ? name(job.table) : "–"),
       make("td", { class: "line" }, time(job.started)),
       make(
         "td",
@@ -562,7 +627,7 @@
           make(
             "tr",
             {},
-            ["Procedure", "Table", "State", "Progress", "Began", "Took", "What it says"].map(
+            ["Procedure", "State", "Progress", "Table", "Began", "Took", "What it says"].map(
               (head) =>
                 make("th", { scope: "col", class: head === "Took" ? "number" : null }, head),
             ),
