@@ -168,9 +168,9 @@ def link(build, objects, members, others, work):
 
 
 def with_workers(uses, *halves):
-    """The modules of a program: its halves, and the fleet, which programs bring and halves do not
-    know."""
-    return sorted({name for module in (*halves, "fleet") for name in closure(uses, module)})
+    """The modules of a program: its halves, and the fleet and the page, which programs bring and
+    halves do not need."""
+    return sorted({name for module in (*halves, "fleet", "page") for name in closure(uses, module)})
 
 
 def check_linking(build, uses, problems):

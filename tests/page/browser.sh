@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A browser for tests of the status page: Chromium with apt, unless there is one, and axe-core, which
-# looks for what keeps people from reading a page, pinned in the cache. Prints where the two are.
+# A browser for tests of the status page: Chromium with apt, unless there is one, and axe-core,
+# which looks for what keeps people from reading a page, pinned in the cache. Prints where they are.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/setup.sh"
 
