@@ -21,7 +21,11 @@ constexpr size_t kBatchMax = 500;
 // Of one answer; a catalog of many tables is asked for in batches.
 constexpr auto kAnswerTime = std::chrono::minutes(2);
 constexpr unsigned kConnectionsMax = 64;
-constexpr auto kConnectionLife = std::chrono::minutes(10);
+constexpr unsigned kConnectionsOfAddress = 32;  // A proxy may have one for all of its clients.
+constexpr auto kConnectionLife = kAnswerTime + std::chrono::minutes(1);
+// Questions about tables at a time. The page asks three.
+constexpr size_t kQuestionsMax = 32;
+constexpr size_t kQuestionsOfCaller = 8;
 
 // No other site's page may read, embed or open what is here.
 const std::vector<std::pair<std::string, std::string>> kHeaders = {
@@ -116,15 +120,22 @@ Result<http::ListenerOptions> OptionsOf(const config::ServerConfig& config) {
   http::ListenerOptions options;
   options.listen = config.page_listen;
   options.connections_max = kConnectionsMax;
-  options.connections_per_address_max = kConnectionsMax;
+  options.connections_per_address_max = kConnectionsOfAddress;
   options.connection_life = kConnectionLife;
   options.connection_bytes = 64 * size_t{1024};  // A token may be long.
   options.waits = true;
   options.known_hosts_only = true;
   options.hosts = {parsed->host};
   for (const std::string& host : config.page_hosts) options.hosts.push_back(host);
+  if (!config.tls_client_ca_file.empty()) {
+    // Whoever asks clients for certificates would have a way around them here.
+    return Fail(Code::kInvalid, "the status page cannot ask for certificates of clients", {},
+                "server.page_listen = \"\" where server.tls_client_ca_file is set");
+  }
+  // No name of a certificate is an address of this machine alone.
+  if (net::IsLoopback(parsed->host)) return options;
   if (config.tls_cert_file.empty() && config.tls_key_file.empty()) {
-    if (net::IsLoopback(parsed->host) || config.allow_plaintext) return options;
+    if (config.allow_plaintext) return options;
     return Fail(Code::kInvalid, "tokens would cross the network in plaintext", {},
                 "give server.tls_cert_file and server.tls_key_file; behind something that speaks "
                 "TLS set server.allow_plaintext = true");
@@ -147,7 +158,9 @@ struct StatusPage::Call {
 };
 
 StatusPage::StatusPage(Services services)
-    : services_(std::move(services)), watch_(services_.clock) {}
+    : services_(std::move(services)),
+      watch_(services_.clock),
+      running_({.all = kQuestionsMax, .of_owner = kQuestionsOfCaller}) {}
 
 StatusPage::~StatusPage() { ending_ = true; }
 
@@ -214,8 +227,13 @@ http::Response StatusPage::Answer(const http::Request& request, bool on_record, 
   }
   bool known = false;
   auto made = MakeAnswer(request, on_record, make, known);
-  if (!made) return ErrorAnswer(made.error(), known);
-  return {.body = *std::move(made), .content_type = "application/json", .headers = kHeaders};
+  http::Response answer = made ? http::Response{.body = *std::move(made),
+                                                .content_type = "application/json",
+                                                .headers = kHeaders}
+                               : ErrorAnswer(made.error(), known);
+  // Each question has the whole life of a connection, and its token is gone with it.
+  answer.headers.emplace_back("Connection", "close");
+  return answer;
 }
 
 Result<std::string> StatusPage::MakeAnswer(const http::Request& request, bool on_record,
@@ -233,6 +251,12 @@ Result<std::string> StatusPage::MakeAnswer(const http::Request& request, bool on
   call.context.client = request.client;
   const auto watched = watch_.Begin([this, &request] { return ending_ || request.gone(); },
                                     call.cancel, kAnswerTime);
+  std::unique_ptr<RunningStatements::Slot> slot;
+  known = true;
+  if (on_record) {
+    LITHIFY_TRY_ASSIGN(
+        slot, running_.Begin(call.context.caller.owner, {}, [&call] { call.cancel.Request(); }));
+  }
   const Duration began = services_.clock.Monotonic();
   auto made = make(call);
   if (watched->late() && !made && made.error().code == Code::kCancelled) {

@@ -19,6 +19,7 @@
 #include "serve/executor.h"
 #include "serve/identity.h"
 #include "serve/job_registry.h"
+#include "serve/running_statements.h"
 
 namespace lithify::serve {
 
@@ -65,6 +66,7 @@ class StatusPage {
   const Services services_;
   std::atomic<bool> ending_{false};
   CallWatch watch_;
+  RunningStatements running_;  // Questions about tables: they cost the catalog and memory.
   bool tls_ = false;
   std::unique_ptr<http::Listener> listener_;  // Last: its threads use all of the above.
 };

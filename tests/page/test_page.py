@@ -3,6 +3,7 @@ reader; screenshots are kept in build/page."""
 
 import json
 
+import made_up
 import pytest
 from browser import PHONE, WIDE
 from made_up import HOSTILE
@@ -179,6 +180,27 @@ def test_the_token_is_in_memory_alone(page, serve):
     one.open(one.evaluate("location.href") + "?again")
     one.until("document.querySelector('#token')")
     one.problems.clear()
+
+
+def test_what_one_caller_saw_is_not_anothers(page, serve):
+    server = serve(10, token="first")
+    one = opened(page, server)
+    one.until("document.querySelector('#token')")
+    one.type("first")
+    one.press("Enter", 13, "\r")
+    one.until(LOADED)
+    server.token = "second"
+    old = one.evaluate("document.querySelector('.body .row a').innerText")
+    server.tables = made_up.Tables(3, ["mine"])
+    one.evaluate("location.hash = '#/jobs'")
+    one.until("document.querySelector('#token')")
+    one.type("second")
+    one.press("Enter", 13, "\r")
+    one.until("document.querySelector('tbody tr')")
+    one.evaluate("location.hash = '#/tables'")
+    one.until(LOADED)
+    assert "mine" in one.text(".body") and old not in one.text(".body")
+    one.problems.clear()  # The browser says that it was refused.
 
 
 def test_theme(page, serve):

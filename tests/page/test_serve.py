@@ -4,6 +4,7 @@ letter of docs/api/openapi.yaml."""
 import http.client
 import json
 import pathlib
+import ssl
 import subprocess
 import urllib.error
 import urllib.parse
@@ -239,6 +240,29 @@ def test_no_token_no_data(page, lake, start):
     one.until("document.querySelector('#token')")
     check(one, "served-token")
     one.problems.clear()  # The browser says that it was refused.
+
+
+def test_tls_beyond_loopback_and_no_way_around_certificates(lake, start, tmp_path):
+    key, certificate = tmp_path / "server.key", tmp_path / "server.crt"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=server",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+                   check=True, capture_output=True)
+    tls = ("--set", f"server.tls_cert_file={certificate}", "--set", f"server.tls_key_file={key}")
+    server = start(servers.lake_config(lake), *tls, "--set", "server.page_listen=0.0.0.0:0")
+    url = server.page_url()
+    assert url.startswith("https://0.0.0.0:")
+    trusted = ssl.create_default_context(cafile=certificate)
+    with urllib.request.urlopen(url.replace("0.0.0.0", "127.0.0.1") + "api/v1/tables", timeout=60,
+                                context=trusted) as answer:
+        assert json.load(answer)["namespaces"][0]["namespace"] == ["sales"]
+    assert start(servers.lake_config(lake), *tls).page_url().startswith("http://127.0.0.1:")
+    done = subprocess.run(
+        [servers.PROGRAM, "--config", server.config, "--set", "server.listen=127.0.0.1:0", *tls,
+         "--set", f"server.tls_client_ca_file={certificate}", "--set",
+         "server.page_listen=127.0.0.1:0"], capture_output=True, text=True, timeout=60,
+        check=False, env={**cli.environment(), "XDG_STATE_HOME": str(tmp_path / "other")})
+    assert done.returncode == cli.USAGE and "certificates of clients" in done.stderr
 
 
 def test_where_it_listens(lake, start, tmp_path):

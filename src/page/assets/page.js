@@ -63,6 +63,7 @@
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       lithify.setToken(input.value);
+      lithify.forget();
       form.replaceChildren();
       begin();
     });

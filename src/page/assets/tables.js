@@ -48,6 +48,7 @@
 
   const BATCH = 500;
   const AT_ONCE = 3;
+  const TRIES = 3;
 
   async function load() {
     Object.assign(fleet, { rows: [], asked: 0, wanted: 0, errors: [], unlisted: [], most: 1 });
@@ -93,7 +94,8 @@
   async function measure(group) {
     const byName = new Map(group.map((row) => [row.name, row]));
     let after;
-    do {
+    let tries = 0;
+    for (let more = true; more;) {
       let answer;
       try {
         answer = await get("health", {
@@ -104,6 +106,10 @@
         });
       } catch (error) {
         if (error.status === 401) throw error;
+        if (error.status === 503 && ++tries < TRIES) {
+          await new Promise((resolve) => setTimeout(resolve, 1000 * tries));
+          continue;
+        }
         fleet.errors.push(
           `${visible([group[0].catalog, ...group[0].namespace].join("."))}: ${error.message}`,
         );
@@ -118,7 +124,8 @@
       }
       after = answer.next;
       fleet.shown();
-    } while (after !== null && after !== undefined);
+      more = after !== null;
+    }
     // Those that went meanwhile, or could not be asked for.
     for (const row of group) {
       if (row.error !== undefined || row.live_data_files !== undefined) continue;
@@ -805,6 +812,10 @@
   Object.assign(lithify, {
     serverViews: { tables, plan, jobs, server },
     oneTable: one,
+    // What one caller saw is not another's.
+    forget: () => {
+      fleet.rows = null;
+    },
     planColumns,
     logColumns,
   });
