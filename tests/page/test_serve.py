@@ -3,9 +3,12 @@ letter of docs/api/openapi.yaml."""
 
 import http.client
 import json
+import os
 import pathlib
+import secrets
 import ssl
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -240,6 +243,29 @@ def test_no_token_no_data(page, lake, start):
     one.until("document.querySelector('#token')")
     check(one, "served-token")
     one.problems.clear()  # The browser says that it was refused.
+
+
+def test_no_token_stays_in_memory(lake, start):
+    """R001, as of statements."""
+    server = start(servers.lake_config(lake).replace('"anonymous"', '"bearer"'))
+    url = server.page_url()
+    pid = server.process.pid
+    if not os.access(f"/proc/{pid}/mem", os.R_OK):
+        pytest.skip("only root may look into the memory of a process that leaves no core file")
+    token = "token-" + secrets.token_hex(24)
+    where = {"catalog": "lake", "namespace": "sales"}
+    ask(url, "/api/v1/server", token=token)
+    ask(url, "/api/v1/tables", token=token)
+    ask(url, "/api/v1/health", token=token, **where)
+    ask(url, "/api/v1/table", token=token, name="orders", **where)
+    ask(url, "/api/v1/table", token=token, status=404, name="nothing", **where)
+    ask(url, "/api/v1/health", token=token, status=400)
+    assert servers.occurrences(pid, b"Content-Security-Policy") > 0  # What is there is found.
+    # Its last thread ends when the answer is already here.
+    end = time.monotonic() + 10
+    while servers.occurrences(pid, token[-24:].encode()) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert servers.occurrences(pid, token[-24:].encode()) == 0
 
 
 def test_tls_beyond_loopback_and_no_way_around_certificates(lake, start, tmp_path):
