@@ -107,7 +107,7 @@
       this.element.setAttribute("aria-rowcount", this.shown.length + 1);
       this.count.textContent =
         this.shown.length === this.rows.length
-          ? `${count(this.rows.length)} ${this.where}`
+          ? `${count(this.rows.length)} ${this.rows.length === 1 ? this.where.slice(0, -1) : this.where}`
           : `${count(this.shown.length)} of ${count(this.rows.length)}`;
     }
     #layout() {

@@ -36,6 +36,9 @@
 
   // --- views --------------------------------------------------------------------------------------
 
+  // The list that one of its items belongs to.
+  const PARENTS = { table: "tables", seen: "tables", partition: "partitions" };
+
   let leaving = new AbortController();
 
   function askForToken(error) {
@@ -117,7 +120,8 @@
         : Object.keys(views)[0];
     const title = `${view[0].toUpperCase()}${view.slice(1)}`;
     for (const link of document.querySelectorAll("#views a")) {
-      if (link.dataset.view === view) link.setAttribute("aria-current", "page");
+      if (link.dataset.view === (item ? PARENTS[first] : view))
+        link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
     document.title = `${title} – lithify`;
@@ -154,7 +158,7 @@
     if (written) {
       links();
       foot.replaceChildren(
-        make("span", {}, `Written ${visible(written.made)}`),
+        make("span", {}, `Written ${lithify.when(written.made)} UTC`),
         make("span", {}, visible(written.program)),
       );
       return show(false);
@@ -162,7 +166,11 @@
     try {
       const server = await lithify.get("server");
       links();
-      document.getElementById("who").replaceChildren(name(server.caller.name));
+      document
+        .getElementById("who")
+        .replaceChildren(
+          server.caller.name === "unknown" ? "with a token" : name(server.caller.name),
+        );
       foot.replaceChildren(
         make("span", {}, `${visible(server.program)} ${visible(server.version)}`),
         make("span", {}, `Audit log: ${visible(server.audit.state)}`),

@@ -37,6 +37,7 @@
   // --- all tables ---------------------------------------------------------------------------------
 
   const fleet = {
+    round: 0, // Of answers: those to earlier questions are dropped.
     unlisted: [],
     rows: null,
     asked: 0,
@@ -52,24 +53,31 @@
 
   async function load() {
     Object.assign(fleet, { rows: [], asked: 0, wanted: 0, errors: [], unlisted: [], most: 1 });
+    const round = ++fleet.round;
     const listed = await get("tables");
+    if (round !== fleet.round) return;
     fleet.unlisted = listed.unlisted;
-    await add(listed.namespaces);
+    await add(listed.namespaces, round);
   }
 
   // One that the catalog does not list for this caller, and may show all the same.
   async function open(catalog, parts) {
+    const { round } = fleet;
     const listed = await get("tables", { catalog, namespace: parts });
+    if (round !== fleet.round) return;
     const known = (group) =>
       fleet.rows.some(
         (row) =>
           row.catalog === group.catalog &&
           JSON.stringify(row.namespace) === JSON.stringify(group.namespace),
       );
-    await add(listed.namespaces.filter((group) => !known(group)));
+    await add(
+      listed.namespaces.filter((group) => !known(group)),
+      round,
+    );
   }
 
-  async function add(namespaces) {
+  async function add(namespaces, round) {
     const groups = namespaces.map((group) =>
       group.tables.map((table) => ({
         catalog: group.catalog,
@@ -83,15 +91,16 @@
     fleet.shown();
     const waiting = groups.filter((group) => group.length > 0);
     const work = async () => {
-      for (let group = waiting.shift(); group; group = waiting.shift()) await measure(group);
+      for (let group = waiting.shift(); group; group = waiting.shift()) await measure(group, round);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
+    if (round !== fleet.round) return;
     fleet.shown();
     say(`${count(fleet.wanted)} tables loaded`);
   }
 
   // The tables of one namespace, a batch at a time.
-  async function measure(group) {
+  async function measure(group, round) {
     const byName = new Map(group.map((row) => [row.name, row]));
     let after;
     let tries = 0;
@@ -105,6 +114,7 @@
           limit: BATCH,
         });
       } catch (error) {
+        if (round !== fleet.round) return;
         if (error.status === 401) throw error;
         if (error.status === 503 && ++tries < TRIES) {
           await new Promise((resolve) => setTimeout(resolve, 1000 * tries));
@@ -115,6 +125,7 @@
         );
         break;
       }
+      if (round !== fleet.round) return;
       for (const health of answer.tables) {
         const row = byName.get(health.name);
         if (!row) continue;
@@ -269,13 +280,18 @@
             Object.keys(FILTERS).map((key) => make("option", {}, key)),
           ),
         ),
+        make(
+          "button",
+          { type: "button", onclick: () => load().catch((error) => lithify.failed(error)) },
+          "Reload",
+        ),
         grid.count,
       );
     }
-    const reload = make("button", { type: "button", onclick: () => begin() }, "Reload");
     let pending = 0;
     const show = () => {
       pending = 0;
+      if (fleet.rows === null) return;
       const sum = sums(fleet.rows);
       numbers.replaceChildren(
         facts([
@@ -366,7 +382,7 @@
       numbers,
       problems,
       opener,
-      make("div", { class: "tools" }, grid.tools, reload, loaded),
+      make("div", { class: "tools" }, grid.tools, loaded),
       grid.element,
     );
     if (fleet.rows === null) begin();
@@ -814,7 +830,11 @@
     oneTable: one,
     // What one caller saw is not another's.
     forget: () => {
+      fleet.round += 1;
       fleet.rows = null;
+      fleet.errors = [];
+      fleet.unlisted = [];
+      grid?.set([]);
     },
     planColumns,
     logColumns,
