@@ -195,6 +195,21 @@ def test_questions_that_are_none(lake, start):
         assert ask(url, path, status=status, **query)["error"]["message"]
 
 
+def test_the_document_is_of_this_server(lake, start):
+    url = start(servers.lake_config(lake)).page_url()
+    answer, body = raw(url, "/openapi.yaml")
+    assert answer.status == 200 and body == contract.PATH.read_bytes()
+    assert contract.DOCUMENT["openapi"].startswith("3.1.")
+    for path, methods in contract.DOCUMENT["paths"].items():
+        assert list(methods) == ["get"]
+        # Whether it is answered or asks for parameters: it is there, and speaks JSON.
+        answer, body = raw(url, path)
+        needs = any(resolved.get("required")
+                    for resolved in map(contract.resolve, methods["get"].get("parameters", [])))
+        assert answer.status == (400 if needs else 200), path
+        contract.check(path, answer.status, json.loads(body))
+
+
 def raw(url, path="/", method="GET", **headers):
     at = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(at.hostname, at.port, timeout=30)
