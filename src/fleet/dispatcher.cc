@@ -606,9 +606,10 @@ Status Dispatcher::Loop(std::unique_lock<std::mutex>& lock, const std::shared_pt
       Apply(placement_.StopJob(job->number, Now()));
       continue;
     }
-    if (job->abandon_at && Now() >= *job->abandon_at) {
+    if (job->abandon_at && !job->ended && Now() >= *job->abandon_at) {
       Apply(placement_.AbandonJob(job->number, Now()));
-      continue;
+      // A result may still be looked at, by a thread that needs the lock in the end.
+      if (job->ended) continue;
     }
     Tick();
     RenewLoans(lock, *job);

@@ -288,9 +288,9 @@ class NetworkLake(S3Lake):
         """Whether the last snapshot is one of a rewrite."""
         return self.head("t").summary.operation.value == "replace"
 
-    def sweep(self):
+    def sweep(self, *args):
         """As time goes by; then there is nothing but what the metadata names."""
-        self.run("remove-orphan-files", "t", endpoint=self.network.aged.endpoint)
+        self.run("remove-orphan-files", "t", *args, endpoint=self.network.aged.endpoint)
         # What a liar put outside of the table is nothing that the table's sweep may touch.
         mine = {key for key in self.keys() if "/t.elsewhere/" not in key}
         assert mine == self.reached("t"), sorted(mine ^ self.reached("t"))

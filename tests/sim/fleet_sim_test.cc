@@ -64,6 +64,15 @@ TEST(FleetSim, EveryWorldKeepsItsRows) {
   EXPECT_GT(total.crashes, seeds / 2);
 }
 
+// Worlds that found something: a worker that was restarted before its result was adopted (428), a
+// job that was given up while a result of it was looked at (526).
+TEST(FleetSim, WorldsThatFoundSomething) {
+  for (const uint64_t seed : {428, 526}) {
+    const IcebergReport report = RunIcebergWorld(seed, false, Who::kWorkers);
+    EXPECT_FALSE(report.violation.has_value()) << Replay(seed);
+  }
+}
+
 // The same seed must give the same world, or no failure could be replayed.
 TEST(FleetSim, IsDeterministic) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
