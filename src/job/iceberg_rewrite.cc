@@ -452,8 +452,10 @@ Status IcebergRewrite::NamePathsHere() {
     work_[g].result.named_paths.clear();
     if (work_[g].done) std::ranges::copy(groups[g].data_files, std::back_inserter(inputs));
   }
-  LITHIFY_TRY_ASSIGN(const auto named,
-                     ReadNamedPaths(GroupParts(), View(), inputs, settings_.threads, cancel_));
+  const auto read = ReadNamedPaths(GroupParts(), View(), inputs, settings_.threads, cancel_);
+  // As of an input, below: a delete file that is gone was expired after somebody's commit.
+  if (!read) return Fail(IfMovedOn(services_, table_, read.error()));
+  const NamedPaths& named = *read;
   for (size_t g = 0; g < groups.size(); ++g) {
     if (!work_[g].done) continue;
     for (const int32_t data_file : groups[g].data_files) {

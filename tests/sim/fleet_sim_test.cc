@@ -65,9 +65,10 @@ TEST(FleetSim, EveryWorldKeepsItsRows) {
 }
 
 // Worlds that found something: a worker that was restarted before its result was adopted (428), a
-// job that was given up while a result of it was looked at (526).
+// job that was given up while a result of it was looked at (526), deletes that were expired while
+// workers were slow (891).
 TEST(FleetSim, WorldsThatFoundSomething) {
-  for (const uint64_t seed : {428, 526}) {
+  for (const uint64_t seed : {428, 526, 891}) {
     const IcebergReport report = RunIcebergWorld(seed, false, Who::kWorkers);
     EXPECT_FALSE(report.violation.has_value()) << Replay(seed);
   }
