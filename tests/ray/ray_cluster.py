@@ -3,10 +3,12 @@ and its own raylet, object store and agents. Nothing of it can be reached from t
 
 import ctypes
 import fcntl
+import pathlib
 import socket
 import struct
 
 import ray
+import ray._private.utils
 from ray.cluster_utils import Cluster
 
 STORE_BYTES = 80 * 2**20
@@ -41,6 +43,9 @@ class RayCluster:
         isolate()
         # The head's address is not 127.0.0.1: Ray would take that as a request to find another.
         self._cluster = Cluster()
+        # Ray notes its address here even for a cluster whose files are elsewhere.
+        noted = pathlib.Path(ray._private.utils.get_ray_address_file(None))
+        noted.parent.mkdir(parents=True, exist_ok=True)
         self._start(**self._arguments("127.0.0.2"), num_cpus=0, memory=WORKER_BYTES // 2,
                     temp_dir=self._directory, include_dashboard=False, **self._head)
         self.address = self._cluster.address
